@@ -1,5 +1,5 @@
-//! Tells the tests whether there are real servers here: what needs one is marked as ignored where
-//! there is none, so that it does not pass for tested.
+//! Sets a flag for the tests if there is no real server here: tests that need one are then ignored,
+//! and do not count as passed.
 
 // This is how a build script speaks.
 #![allow(clippy::print_stdout)]

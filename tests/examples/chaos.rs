@@ -77,12 +77,12 @@ fn help() {
     println!("chaos [--seconds N] [--seed S] [--masters N] [--clients N] [--no-guard] [--history FILE]");
     println!("chaos --check FILE\n");
     println!(
-        "Has client processes contend for locks on real servers while masters and clients are killed, stopped,"
+        "Makes client processes contend for locks on real servers while masters and clients are killed, stopped,"
     );
-    println!("emptied and resynced, and checks what they wrote down, or an earlier history.");
+    println!("emptied and resynced, and checks their records, or an earlier history.");
     println!("Ends with 0 where no promise was broken, with 1 where one was.\n");
-    println!("  --seconds N   how long the faults go on (60)");
-    println!("  --seed S      which faults these are, and what the clients choose (1)");
+    println!("  --seconds N   how long the faults last (60)");
+    println!("  --seed S      the seed of the faults and of the clients' choices (1)");
     println!("  --masters N   how many masters (5)");
     println!("  --clients N   how many client processes (8)");
     println!("  --no-guard    without the restart guard: promises are broken");

@@ -3,8 +3,8 @@
 //! server is busy with a command. At the end also what it costs a primary that two replicas confirm
 //! each vote, beside the restart guard alone.
 //!
-//! `cargo xtask cost [ROUNDS]`. The ways take turns in each round, so that whatever else the
-//! machine does meets all of them.
+//! `cargo xtask cost [ROUNDS]`. The ways take turns in each round, so that any other load of the
+//! machine affects all of them.
 #![allow(clippy::print_stdout)]
 
 use std::thread;
@@ -89,7 +89,7 @@ fn with_replicas(rounds: usize) {
         let url = format!("{}{parameter}", primary.url());
         let config = Config::builder([url]).restart_guard(Duration::from_secs(10)).build();
         let locker = transport.open(config.expect("one master"));
-        locker.bootstrap().wait().expect("nobody has locked anything");
+        locker.bootstrap().wait().expect("nothing is locked yet");
         one_after_the_other(&locker, way);
         (parameter, primary, locker)
     });
@@ -148,7 +148,7 @@ fn open(transport: &Transport, way: &Way, masters: &[RedisServer]) -> Locker {
     let config = if way.guarded { config.restart_guard(Duration::from_secs(10)) } else { config };
     let locker = transport.open(config.build().expect("three masters"));
     if way.guarded {
-        locker.bootstrap().wait().expect("nobody has locked anything");
+        locker.bootstrap().wait().expect("nothing is locked yet");
     }
     locker
 }
@@ -156,7 +156,7 @@ fn open(transport: &Transport, way: &Way, masters: &[RedisServer]) -> Locker {
 fn one_after_the_other(locker: &Locker, way: &Way) -> Vec<Duration> {
     let once = |_| {
         let start = Instant::now();
-        let guard = (way.asks)(locker.lock("job")).wait().expect("nobody else wants it");
+        let guard = (way.asks)(locker.lock("job")).wait().expect("no other client wants it");
         guard.release().wait().expect("it is still ours");
         start.elapsed()
     };
@@ -172,7 +172,7 @@ fn many_at_once(transport: &Transport, locker: &Locker, way: &Way) -> Duration {
                 scope.spawn(move || {
                     for _ in 0..PAIRS {
                         let request = (way.asks)(locker.lock(format!("job{number}")));
-                        let _ = request.wait().expect("nobody else wants it").release().wait();
+                        let _ = request.wait().expect("no other client wants it").release().wait();
                     }
                 });
             }
@@ -184,7 +184,7 @@ fn many_at_once(transport: &Transport, locker: &Locker, way: &Way) -> Duration {
                     executor.spawn(async move {
                         for _ in 0..PAIRS {
                             let request = (way.asks)(locker.lock(format!("job{number}")));
-                            let _ = request.await.expect("nobody else wants it").release().await;
+                            let _ = request.await.expect("no other client wants it").release().await;
                         }
                     })
                 })
@@ -201,7 +201,7 @@ fn many_at_once(transport: &Transport, locker: &Locker, way: &Way) -> Duration {
     start.elapsed()
 }
 
-/// What the commands of this way take on a server that has seen nothing else.
+/// The time of this way's commands on a server without other load.
 fn on_the_server(way: &Way) -> String {
     let masters = masters(3);
     let transport = Transport::named("blocking");
@@ -212,13 +212,13 @@ fn on_the_server(way: &Way) -> String {
     (0..10).for_each(|_| drop(one_after_the_other(&locker, way)));
     let stats = first.command(&["INFO", "commandstats"]);
     let text = stats.text().unwrap_or_default();
-    // What a script calls counts once more under its own name.
+    // Commands in scripts are counted again under their own name.
     let outermost: &[&str] = if way.is_plain { &["set", "evalsha"] } else { &["evalsha"] };
     let total: f64 = outermost.iter().filter_map(|name| total_micros(text, name)).sum();
     format!("{:.1}", total / (10 * PAIRS) as f64)
 }
 
-/// What all calls of a command took.
+/// The time of all calls of a command.
 fn total_micros(stats: &str, command: &str) -> Option<f64> {
     let start = format!("cmdstat_{command}:");
     let line = stats.lines().find_map(|line| line.strip_prefix(&start))?;

@@ -1,5 +1,5 @@
 //! Client processes contend for a lock while the primary of a group under sentinels fails over
-//! again and again, or while slots of a cluster change their owners. `cargo xtask failover
+//! repeatedly, or while slots of a cluster change their owners. `cargo xtask failover
 //! --help`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -74,17 +74,17 @@ fn help() {
         "failover [--failovers N] [--seed S] [--clients N] [--by-name|--cluster] [--histories DIRECTORY]\n"
     );
     println!(
-        "Has client processes contend for a lock while the primary of three servers under three sentinels is"
+        "Makes client processes contend for a lock while the primary of three servers under three sentinels is"
     );
     println!(
         "killed, stopped, cut off and replaced. Half of them count votes that all replicas have confirmed, the"
     );
-    println!("others have the restart guard alone. Checks what they wrote down.");
+    println!("others have the restart guard alone. Checks their records.");
     println!(
         "Ends with 0 where the former were promised what is true, and the latter were not; else with 1.\n"
     );
     println!("  --failovers N   how many (20)");
-    println!("  --seed S        what the clients choose (1)");
+    println!("  --seed S        the seed of the clients' choices (1)");
     println!("  --clients N     how many client processes of either kind (8)");
     println!("  --by-name       they have a name that leads to the primary, and do not ask the sentinels");
     println!("  --cluster       on a cluster of three shards; others have a quorum over all three");

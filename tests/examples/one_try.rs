@@ -2,7 +2,7 @@
 //! an idle and on a busy machine. Fails unless every run ends with 1.
 //!
 //! `cargo xtask one-try [RUNS]`, 200 of each unless told otherwise.
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::print_stdout, clippy::panic)]
 
 use std::process::ExitCode;

@@ -1,10 +1,10 @@
-//! A job queue of one's own, property-tested on simulated masters.
+//! An example job queue, property-tested on simulated masters.
 use std::{cell::RefCell, collections::BTreeSet, rc::Rc, time::Duration};
 
 use proptest::prelude::*;
 use quorlock_sim::{Client, World, strategies};
 
-/// The code under test: does every job that nobody has done yet.
+/// The code under test: does every job that has not been done yet.
 async fn work(client: Client, done: Rc<RefCell<BTreeSet<u32>>>) {
     for job in 0..5 {
         let name = format!("job:{job}");

@@ -16,7 +16,7 @@ impl BlackHole {
     ///
     /// # Panics
     ///
-    /// Where the system does not listen, or goes on accepting connections.
+    /// Where the system does not listen, or still accepts connections.
     #[allow(clippy::expect_used)]
     pub(crate) fn open() -> Self {
         const MOST_QUEUED: usize = 64;
@@ -30,7 +30,7 @@ impl BlackHole {
         Self { listener, _queue: queue }
     }
 
-    /// Where nobody answers.
+    /// An address where nothing answers.
     ///
     /// # Panics
     ///

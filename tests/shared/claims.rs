@@ -137,7 +137,7 @@ fn lives(desk: &mut impl Desk, key: &str, life: i64) {
     assert!((life - 3_000..=life + 1).contains(&left), "{key} lives {left} ms, and not about {life}");
 }
 
-/// Everything that a claim of `x` and `y` may change, but for the ends.
+/// Everything that a claim of `x` and `y` may change, except the expiries.
 fn survey(desk: &mut impl Desk) -> String {
     let mut found = String::new();
     for name in ["x", "y"] {
@@ -223,7 +223,7 @@ pub(crate) fn readers_that_are_forgotten_let_no_writer_in_early(desk: &mut impl 
     assert_eq!(long.extend(desk), "0", "it loses this master, and nothing else");
 }
 
-pub(crate) fn who_shared_a_key_that_was_deleted_has_nothing(desk: &mut impl Desk) {
+pub(crate) fn a_reader_of_a_deleted_key_has_nothing(desk: &mut impl Desk) {
     let (old, new) = (Claim::read("r1", &["x"]), Claim::read("r2", &["x"]));
     assert_eq!(old.acquire(desk), "1");
     desk.ask(&["DEL", "x"]);
@@ -346,7 +346,10 @@ pub(crate) fn a_waiting_writer_keeps_new_readers_out_and_no_others(desk: &mut im
     assert!(new.acquire(desk).starts_with("[wanted "));
     assert_eq!(inside.extend(desk), "1");
     assert_eq!(new.with("i").acquire(desk), "1");
-    assert!((1..=1_000).contains(&pttl(desk, &key("want", "x"))), "a dead one is in nobody's way for long");
+    assert!(
+        (1..=1_000).contains(&pttl(desk, &key("want", "x"))),
+        "a dead one does not delay others for long"
+    );
     is_told(&writer.with("mt").release(desk), SHARED);
     assert_eq!(Claim::read("r3", &["x"]).acquire(desk), "1");
     desk.ask(&["SET", &key("want", "x"), "another wait", "PX", "10000"]);
@@ -367,7 +370,7 @@ pub(crate) fn a_grant_leaves_the_mark_and_the_release_takes_it(desk: &mut impl D
     assert_eq!(desk.ask(&["EXISTS", &key("want", "x")]), "0");
 }
 
-pub(crate) fn a_writer_becomes_a_reader_where_it_has_not_been_told_yet(desk: &mut impl Desk) {
+pub(crate) fn a_writer_becomes_a_reader_on_a_master_that_does_not_know_yet(desk: &mut impl Desk) {
     desk.ask(&["SET", "x", "t", "PX", "20000"]);
     desk.ask(&["ZADD", &key("shared", "x"), "99999999999999", "of old"]);
     let downgraded = Claim::read("t", &["x"]);

@@ -1,4 +1,4 @@
-//! Seats that are taken, and targets that are kept when they are let go of.
+//! Seats that are taken, and targets whose keys are kept at their release.
 
 use super::*;
 
@@ -39,7 +39,7 @@ pub(crate) fn the_one_that_has_waited_for_longest_comes_next(desk: &mut impl Des
     let fresh = |token| take(token, 1, &["s1", "s2"], "-");
     assert_eq!(asked(desk, &take("f", 2, &seats, "-")), "[seats 1 2 0]");
     is_told(&asked(desk, &waits("b", 2_000)), &digest("f"));
-    assert!((900..=1_000).contains(&pttl(desk, &mark)), "a dead one is in nobody's way for long");
+    assert!((900..=1_000).contains(&pttl(desk, &mark)), "a dead one does not delay others for long");
     let of_b = desk.ask(&["GET", &mark]);
     is_told(&asked(desk, &waits("c", 500)), &digest("f"));
     assert_eq!(desk.ask(&["GET", &mark]), of_b, "the other one has waited for longer");
@@ -68,7 +68,7 @@ pub(crate) fn the_one_that_has_waited_for_longest_comes_next(desk: &mut impl Des
     assert_eq!(asked(desk, &fresh("d")), "[seats 1 0]", "no seat is held by a mark");
 }
 
-pub(crate) fn seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end(desk: &mut impl Desk) {
+pub(crate) fn seats_are_taken_in_order_and_a_waiter_learns_the_first_end(desk: &mut impl Desk) {
     let seats = ["s1", "s2", "s3"];
     desk.ask(&["RPUSH", "s1", "a foreign type"]);
     assert_eq!(asked(desk, &take("a", 1, &seats, "f")), "[seats 2 1]");

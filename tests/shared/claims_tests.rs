@@ -1,6 +1,6 @@
 //! The list of the tests of `claims.rs`, for each desk that they are run at.
 
-/// Makes a test of each, with these attributes, at a desk of its own.
+/// Makes a test of each, with these attributes, at its own desk.
 macro_rules! test_claims {
     (@one $desk:expr, [$($attribute:tt)*], $test:ident) => {
         #[test]
@@ -20,7 +20,7 @@ macro_rules! test_claims {
             a_dead_reader_is_not_kept_alive_by_others,
             a_release_that_finds_nothing_of_its_own_changes_nothing,
             readers_that_are_forgotten_let_no_writer_in_early,
-            who_shared_a_key_that_was_deleted_has_nothing,
+            a_reader_of_a_deleted_key_has_nothing,
             groups_keep_each_other_out,
             a_batch_is_extended_where_all_of_it_is_ours,
             nothing_is_put_back_beside_another,
@@ -32,8 +32,8 @@ macro_rules! test_claims {
             a_refused_claim_changes_nothing,
             a_waiting_writer_keeps_new_readers_out_and_no_others,
             a_grant_leaves_the_mark_and_the_release_takes_it,
-            a_writer_becomes_a_reader_where_it_has_not_been_told_yet,
-            seats_are_taken_in_order_and_who_waits_is_told_of_the_first_end,
+            a_writer_becomes_a_reader_on_a_master_that_does_not_know_yet,
+            seats_are_taken_in_order_and_a_waiter_learns_the_first_end,
             several_seats_are_taken_or_none,
             the_one_that_has_waited_for_longest_comes_next,
             a_claim_that_is_kept_loses_its_token_and_stays,
@@ -42,10 +42,10 @@ macro_rules! test_claims {
             a_place_keeps_its_number_and_is_raised_but_not_lowered,
             a_place_gets_the_exact_number_that_a_quorum_has,
             numbers_go_on_where_the_largest_one_was_forgotten,
-            a_place_that_was_not_renewed_keeps_nobody_waiting,
-            the_next_place_before_it_is_told_to_each,
+            a_place_that_was_not_renewed_keeps_no_waiter_waiting,
+            each_waiter_learns_the_next_place_before_its_own,
             one_that_stays_is_granted_nothing,
-            who_leaves_takes_its_own_and_nothing_else,
+            a_waiter_that_leaves_removes_only_its_own_place,
             a_quarantined_master_keeps_places_and_grants_nothing,
         }
     };

@@ -79,7 +79,7 @@ pub(crate) fn a_grant_and_what_takes_it_back_keep_the_place(desk: &mut impl Desk
     assert_eq!(queued(&b.enter(desk)), (2, false));
     assert_eq!(a.undo(desk), "1");
     assert_eq!(queued(&b.enter(desk)), (2, false), "the lock is free, and the other one comes before");
-    assert_eq!(Waiter::new(A, "a2").enter(desk), "1", "each attempt has a token of its own");
+    assert_eq!(Waiter::new(A, "a2").enter(desk), "1", "each attempt has its own token");
     assert_eq!(desk.ask(&["GET", "x"]), "a2");
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn numbers_go_on_where_the_largest_one_was_forgotten(desk: &mut impl 
     assert!(pttl(desk, &key("queue", "x")) > 10 * LEASE as i64 - 20);
 }
 
-pub(crate) fn a_place_that_was_not_renewed_keeps_nobody_waiting(desk: &mut impl Desk) {
+pub(crate) fn a_place_that_was_not_renewed_keeps_no_waiter_waiting(desk: &mut impl Desk) {
     let (a, b, c) = (Waiter::new(A, "a"), Waiter::new(B, "b"), Waiter::new(C, "c"));
     desk.ask(&["SET", "x", "another", "PX", "60000"]);
     assert_eq!(queued(&a.enter(desk)), (1, true));
@@ -138,7 +138,7 @@ pub(crate) fn a_place_that_was_not_renewed_keeps_nobody_waiting(desk: &mut impl 
     assert_eq!(desk.ask(&["ZREVRANGE", &key("queue", "x"), "0", "-1"]), format!("[{C}]"));
 }
 
-pub(crate) fn the_next_place_before_it_is_told_to_each(desk: &mut impl Desk) {
+pub(crate) fn each_waiter_learns_the_next_place_before_its_own(desk: &mut impl Desk) {
     desk.ask(&["SET", "x", "another", "PX", "60000"]);
     let waiters = [A, B, C].map(|place| Waiter::new(place, "t"));
     let [first, second, third] = waiters.map(|waiter| waiter.enter(desk));
@@ -159,7 +159,7 @@ pub(crate) fn one_that_stays_is_granted_nothing(desk: &mut impl Desk) {
     assert_eq!(queued(&a.enter(desk)), (1, true));
 }
 
-pub(crate) fn who_leaves_takes_its_own_and_nothing_else(desk: &mut impl Desk) {
+pub(crate) fn a_waiter_that_leaves_removes_only_its_own_place(desk: &mut impl Desk) {
     let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));
     assert_eq!(a.enter(desk), "1");
     b.enter(desk);

@@ -1,4 +1,4 @@
-//! A blocking client of our own, so that what a test asserts was not read by the code under test.
+//! A separate blocking client, so that tests do not assert with the code under test.
 
 use std::fmt::Debug;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};

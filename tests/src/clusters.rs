@@ -1,4 +1,5 @@
-//! Real servers as nodes of clusters, each of a cluster of its own, and the names of keys there.
+//! Real servers as nodes of clusters, each the only node of its cluster, and the names of keys
+//! there.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -7,13 +8,13 @@ use crate::eventually::eventually;
 use crate::options::ServerOptions;
 use crate::server::RedisServer;
 
-/// `1` has each real server be the only node of a cluster, and own nothing but the slot of a tag.
+/// `1` makes each real server the only node of a cluster, which owns only the slot of a tag.
 const CLUSTERS_VARIABLE: &str = "QUORLOCK_TEST_CLUSTERS";
 /// The tag of all URLs then.
 pub(crate) const TAG: &str = "q0";
 /// The slot of that tag.
 const SLOT: &str = "3387";
-/// A node takes no command for two seconds after its start.
+/// A node accepts no command for two seconds after its start.
 const SOON: Duration = Duration::from_secs(15);
 
 /// Whether the real servers of this process are nodes of clusters.
@@ -26,16 +27,16 @@ pub fn is_chosen() -> bool {
 /// These options for the only node of a cluster, if that is chosen.
 pub(crate) fn configured(options: &ServerOptions) -> ServerOptions {
     if is_chosen() && !options.is_node {
-        // Without that it serves nothing as long as it lacks a slot.
+        // Without that it serves nothing while a slot has no owner.
         options.clone().only_node().config("cluster-require-full-coverage no")
     } else {
         options.clone()
     }
 }
 
-/// Has the only node of a cluster serve the slot, after its first start or a later one.
+/// Makes the only node of a cluster serve the slot, after its first start or a later one.
 pub(crate) fn serve(node: &RedisServer) {
-    // It has the slot after a restart, and says so.
+    // After a restart it still has the slot, and reports that.
     node.command(&["CLUSTER", "ADDSLOTS", SLOT]);
     eventually(SOON, "the node serves its slot", || {
         node.command(&["CLUSTER", "INFO"]).text().is_some_and(|info| info.contains("cluster_state:ok"))

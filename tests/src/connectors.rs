@@ -8,7 +8,7 @@ use quorlock_core::Address;
 
 use crate::tunnel::{self, Tunnel};
 
-/// `1` has every locker of the tests open its connections by a connector.
+/// `1` makes every locker of the tests open its connections through a connector.
 const CONNECTORS_VARIABLE: &str = "QUORLOCK_TEST_CONNECTORS";
 
 /// Where a connector connects to.
@@ -20,7 +20,7 @@ pub(crate) enum Way {
     Tunnel(SocketAddr),
 }
 
-/// Whether every locker is to have a connector.
+/// Whether every locker must have a connector.
 pub(crate) fn is_chosen() -> bool {
     static CHOSEN: OnceLock<bool> = OnceLock::new();
 

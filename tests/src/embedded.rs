@@ -1,4 +1,4 @@
-//! An embedded master as the harness sees it.
+//! An embedded master in the harness.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -60,7 +60,7 @@ impl Embedded {
         self.master.restart(self.keep)
     }
 
-    /// Executes a command on a session of its own, without a connection.
+    /// Executes a command on its own session, without a connection.
     pub(crate) fn execute(&self, args: &[&str]) -> io::Result<Value> {
         if !self.is_running() {
             return Err(io::ErrorKind::ConnectionRefused.into());
@@ -94,7 +94,7 @@ impl Embedded {
         self.master.model(|model| model.set_replicas(replicas));
     }
 
-    /// Makes all that asks for a lock fail like this.
+    /// Makes all requests for locks fail like this.
     pub(crate) fn fail(&self, error: &str) {
         self.master.model(|model| ["GET", "SET", "UNDO"].map(|name| model.fail(name, Some(error))));
     }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 
-/// Asks `holds` again and again until it says yes.
+/// Calls `holds` repeatedly until it returns true.
 ///
 /// # Panics
 /// With `what` and the time spent, at the caller's line, when `within` is over. The condition is
-/// asked at least once, and once more at the end.
+/// checked at least once, and once more at the end.
 #[track_caller]
 pub fn eventually(within: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     if poll(within, || holds().then_some(())).is_none() {
@@ -19,7 +19,7 @@ pub fn eventually(within: Duration, what: &str, mut holds: impl FnMut() -> bool)
     }
 }
 
-/// Observes until the observation is `expected`; where it never is, the failure shows the last one.
+/// Observes until the observation is `expected`; if it never is, the failure shows the last one.
 ///
 /// # Panics
 /// With `what`, the last observation and the expected one, at the caller's line, when `within` is
@@ -45,7 +45,7 @@ pub fn eventually_equals<T: PartialEq + Debug>(
     }
 }
 
-/// The first `Some` that `ask` gives, or none when the time is over.
+/// The first `Some` that `ask` returns, or `None` when the time is over.
 pub(crate) fn poll<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + within;
     let mut pause = FIRST_PAUSE;

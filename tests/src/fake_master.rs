@@ -1,4 +1,4 @@
-//! A listener that says what no server says, for clients that have to survive it.
+//! A listener that sends what no server sends, for clients that must survive it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use crate::ports::{PortLease, listen, stop_listening};
 
 pub mod behaviour;
 
-/// Listens on 127.0.0.1 and runs a behaviour, on a thread of its own, for every connection.
+/// Listens on 127.0.0.1 and runs a behaviour, on its own thread, for every connection.
 /// Dropping it closes the connections, which ends the behaviours that read or write, and waits for
 /// them.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct FakeMaster {
     accepting: Option<JoinHandle<()>>,
 }
 
-/// The connection that a behaviour speaks to: a stream that counts what it takes.
+/// The connection of a behaviour: a stream that counts written bytes.
 #[derive(Debug)]
 pub struct Peer {
     stream: TcpStream,
@@ -40,8 +40,8 @@ struct Shared {
 
 impl FakeMaster {
     /// Starts listening. The behaviour is given each connection with its number, from 0; the
-    /// connection is closed when the behaviour returns. A behaviour that waits for anything but its
-    /// peer has to end by itself.
+    /// connection is closed when the behaviour returns. A behaviour that waits for anything except
+    /// its peer must end by itself.
     pub fn start(behaviour: impl Fn(&mut Peer, usize) + Send + Sync + 'static) -> Self {
         let lease = PortLease::take();
         let listener = listen(lease.address()).expect("a leased port is free");
@@ -104,7 +104,7 @@ impl Drop for FakeMaster {
 }
 
 impl Peer {
-    /// Waits for the peer to say something, and returns as much as came at once; empty when it has
+    /// Waits for bytes of the peer, and returns those that arrived together; empty if it has
     /// closed.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Peer {
         Ok(bytes)
     }
 
-    /// Reads and forgets until the peer closes.
+    /// Reads and discards until the peer closes.
     pub fn listen_to_the_end(&mut self) {
         let _ = io::copy(self, &mut io::sink());
     }
@@ -173,7 +173,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, behaviour: &(impl Fn(&mu
     });
 }
 
-/// Takes a connection off the list when its behaviour returns or panics.
+/// Removes a connection from the list when its behaviour returns or panics.
 struct Leaving {
     shared: Arc<Shared>,
     number: usize,

@@ -1,4 +1,4 @@
-//! Several servers that are started and looked at together.
+//! Several servers that are started and inspected together.
 
 use std::ops::Deref;
 use std::panic::resume_unwind;

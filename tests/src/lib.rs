@@ -6,24 +6,24 @@
 //! * [`RedisServer`] is one master that can be stopped, continued, killed and restarted;
 //!   [`masters`] starts several. [`Servers`] tells whether they are real servers or embedded
 //!   masters.
-//! * [`FaultProxy`] stands before a server and delays, splits, coalesces, cuts, stalls and
+//! * [`FaultProxy`] is in front of a server and delays, splits, coalesces, cuts, stalls and
 //!   swallows.
 //! * [`Tunnel`] carries connections to servers whose names it alone knows.
-//! * [`FakeMaster`] speaks whatever bytes a test wants a client to survive.
-//! * [`RawClient`] looks at a server from outside, through none of the code that is under test.
+//! * [`FakeMaster`] sends any bytes that a test wants a client to survive.
+//! * [`RawClient`] inspects a server from outside, without the code under test.
 //! * [`Transport`] opens lockers on each of the transports under test.
-//! * [`chaos`] has client processes contend while faults of all kinds happen, and checks what they
-//!   wrote down.
-//! * [`groups`] are servers under sentinels, and clusters, that fail over; [`failover`] has client
-//!   processes contend on them meanwhile.
+//! * [`chaos`] makes client processes contend while faults of all kinds happen, and checks their
+//!   records.
+//! * [`groups`] are servers under sentinels, and clusters, that fail over; [`failover`] makes
+//!   client processes contend on them meanwhile.
 //! * [`one_try`] runs the command where another holds the lock, on a machine that is kept busy.
-//! * [`secrets`] finds out whether anything shows a password, a token or a private key.
+//! * [`secrets`] checks whether any output shows a password, a token or a private key.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
 //!
 //! Everything here ends with its owner: processes, threads, ports and directories.
 
-// A failure of the test world is a failed test: here panicking is how a failure is reported,
-// documented once, in this line.
+// A failure of the harness is a failed test, and is reported by a panic. This line documents that
+// for all functions.
 #![allow(clippy::panic, clippy::missing_panics_doc)]
 
 pub mod chaos;
@@ -59,7 +59,7 @@ pub use measure::Summary;
 pub use options::ServerOptions;
 pub use proxy::{Cut, Direction, FaultProxy};
 pub use random::Random;
-/// What certificates of tests are made with.
+/// The library that creates certificates for tests.
 pub use rcgen;
 pub use server::{Calls, RedisServer};
 pub use spawn::Servers;

@@ -9,9 +9,9 @@ use std::time::Duration;
 pub struct Summary {
     /// How many durations there were.
     pub count: usize,
-    /// Half of them were not longer.
+    /// Half of them took no longer.
     pub p50: Duration,
-    /// 99 of 100 were not longer.
+    /// 99 of 100 took no longer.
     pub p99: Duration,
     /// The longest.
     pub max: Duration,

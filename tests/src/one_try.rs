@@ -1,4 +1,4 @@
-//! `quorlock run -n` by a fresh process where another holds the lock or a split leaves nobody a
+//! `quorlock run -n` by a fresh process where another holds the lock or a split leaves no client a
 //! quorum: how each run ends.
 
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use std::thread::{self, JoinHandle};
 use crate::fleet::{Fleet, masters};
 use crate::server::RedisServer;
 
-/// What is locked.
+/// The name of the lock.
 const JOB: &str = "job";
 
-/// Who holds what when the runs come. In every case the answer is "held by another", which is exit
+/// The holders when the runs begin. In every case the answer is "held by another", which is exit
 /// code 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
@@ -35,8 +35,8 @@ impl Case {
         Self { name: "N = 3, one dead, held on two", masters: 3, foreign: 2, dead: 1 },
     ];
 
-    /// Runs `quorlock run -n` so often, one after the other, and counts the exit codes; `None` is a
-    /// signal.
+    /// Runs `quorlock run -n` this many times, one after the other, and counts the exit codes;
+    /// `None` is a signal.
     ///
     /// # Panics
     /// When the binary cannot be executed.
@@ -63,7 +63,8 @@ fn one_try(quorlock: &Path, fleet: &Fleet) -> Option<i32> {
     status.unwrap_or_else(|error| panic!("{} cannot be executed: {error}", quorlock.display())).code()
 }
 
-/// Keeps all processors of the machine busy until it is dropped, so that processes get to run late.
+/// Keeps all processors of the machine busy until it is dropped, so that processes are scheduled
+/// late.
 #[derive(Debug)]
 pub struct Busy {
     ending: Arc<AtomicBool>,

@@ -1,5 +1,4 @@
-//! How a server is configured: everything that a test may wish for, written into its configuration
-//! file.
+//! The configuration of a server, written into its configuration file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +6,12 @@ use crate::server::RedisServer;
 use crate::spawn::Servers;
 use crate::tls::{self, Certificates};
 
-/// The account with which the harness looks at a server, whatever the test has done to the others.
+/// The account with which the harness inspects a server, independent of the test's changes to other
+/// accounts.
 pub(crate) const HARNESS_USER: &str = "harness";
 pub(crate) const HARNESS_PASSWORD: &str = "harness-password";
 
-/// What a server is started with. By default it persists nothing, needs no password and listens on
+/// The options of a server. By default it persists nothing, needs no password and listens on
 /// 127.0.0.1 only.
 #[derive(Clone, Debug, Default)]
 #[must_use]
@@ -43,7 +43,7 @@ impl ServerOptions {
         self
     }
 
-    /// Appends a command-line argument, which wins over the configuration file.
+    /// Appends a command-line argument, which overrides the configuration file.
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());
         self
@@ -55,7 +55,7 @@ impl ServerOptions {
         self
     }
 
-    /// Asks the default user for this password; [`RedisServer::url`] carries it.
+    /// Requires this password of the default user; [`RedisServer::url`] carries it.
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
         self
@@ -72,14 +72,14 @@ impl ServerOptions {
         self
     }
 
-    /// Writes every change to a file before it is answered, from which a restarted server reads its
-    /// data.
+    /// Writes every change to a file before it is answered; a restarted server reads its data from
+    /// that file.
     pub fn append_only(mut self) -> Self {
         self.append_only = true;
         self
     }
 
-    /// Bounds the memory (`1`, `5mb`); without an eviction policy of its own the server answers OOM
+    /// Bounds the memory (`1`, `5mb`); without its own eviction policy the server answers OOM
     /// to writes beyond it.
     pub fn max_memory(mut self, amount: &str) -> Self {
         self.max_memory = Some(amount.to_owned());
@@ -92,7 +92,7 @@ impl ServerOptions {
         self
     }
 
-    /// Takes HELLO away, as from servers before Redis 6.
+    /// Removes HELLO, as in servers before Redis 6.
     pub fn without_hello(mut self) -> Self {
         self.without_hello = true;
         self
@@ -110,14 +110,14 @@ impl ServerOptions {
         self.cluster_node()
     }
 
-    /// Speaks TLS, and nothing else, with these certificates. `demands` is what it wants of
-    /// clients, as `tls-auth-clients` has it.
+    /// Speaks TLS, and nothing else, with these certificates. `demands` is the value of
+    /// `tls-auth-clients`.
     pub fn tls(mut self, certificates: &Certificates, demands: &str) -> Self {
         self.tls = Some(tls_lines(certificates, demands));
         self
     }
 
-    /// Makes it a replica of `primary`; an embedded master only says that it is one.
+    /// Makes it a replica of `primary`; an embedded master only reports that it is one.
     pub fn replica_of(mut self, primary: &RedisServer) -> Self {
         self.primary = Some(primary.port());
         self
@@ -142,7 +142,8 @@ impl ServerOptions {
         RedisServer::embedded(self)
     }
 
-    /// Starts what tests run on unless they ask for real servers: see [`Servers`](crate::Servers).
+    /// Starts the kind of server that tests use unless they ask for real ones: see
+    /// [`Servers`](crate::Servers).
     ///
     /// # Panics
     /// As [`ServerOptions::start`] does.
@@ -155,7 +156,7 @@ impl ServerOptions {
         }
     }
 
-    /// Whether only a real server knows what these options mean.
+    /// Whether these options need a real server.
     fn needs_process(&self) -> bool {
         let is_told = !self.lines.is_empty() || !self.args.is_empty();
         is_told || self.unix_socket || self.is_node || self.tls.is_some() || self.program.is_some()
@@ -191,7 +192,7 @@ impl ServerOptions {
         if let Some(password) = &self.password {
             file += &format!("requirepass {}\n", quoted(password));
         }
-        // Where the port speaks TLS, the harness looks in through the socket.
+        // If the port speaks TLS, the harness connects through the socket.
         if self.unix_socket || self.is_tls() {
             file += &format!("unixsocket {}\n", quoted(&socket.display().to_string()));
         }

@@ -24,16 +24,15 @@ const TRIES: usize = 1_000;
 pub(crate) struct PortLease {
     port: u16,
     _lease: UdpSocket,
-    /// The port at which the nodes of a cluster hear each other.
+    /// The port for messages between the nodes of a cluster.
     _bus: Option<Box<Self>>,
 }
 
-/// How far the port for nodes of a cluster is from that for clients, unless a node is told
-/// otherwise.
+/// The default distance between the port for nodes of a cluster and the port for clients.
 const BUS: u16 = 10_000;
 
 impl PortLease {
-    /// Leases a port on which nobody listens.
+    /// Leases a port on which nothing listens.
     pub(crate) fn take() -> Self {
         Self::some_of(PORTS, Self::of)
     }
@@ -88,13 +87,12 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// Has connections refused from here on.
+/// Makes connections be refused from here on.
 ///
-/// Closing alone would not: a process that another thread is just starting has inherited the
-/// listener until it executes its program, and as long as that has not happened the system goes on
-/// accepting connections.
+/// Closing alone is not enough: a process that another thread is just starting has inherited the
+/// listener until it executes its program, and until then the system still accepts connections.
 pub(crate) fn stop_listening(listener: TcpListener) {
-    // Where a listener cannot be shut down (macOS), closing it has to do.
+    // If a listener cannot be shut down (macOS), closing it must be enough.
     let _ = rustix::net::shutdown(&listener, Shutdown::Both);
     drop(listener);
 }

@@ -29,7 +29,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// A place for a process; none is started yet.
+    /// A slot for a process; none is started yet.
     pub(crate) fn new() -> Self {
         let directory =
             tempfile::Builder::new().prefix("quorlock-").tempdir().expect("a temporary directory");
@@ -46,13 +46,13 @@ impl Process {
         self.child().as_mut().is_some_and(|child| child.try_wait().is_ok_and(|status| status.is_none()))
     }
 
-    /// SIGSTOP, and waits until the process stands still. The system goes on accepting connections
+    /// Sends SIGSTOP, and waits until the process is stopped. The system still accepts connections
     /// and bytes for it.
     #[track_caller]
     pub(crate) fn stop(&self) {
         let pid = self.signal(Signal::STOP);
-        // Without NOWAIT the news would be used up; with EXITED this ends also when the server has
-        // died.
+        // Without NOWAIT the status would be consumed; with EXITED this ends also when the server
+        // has died.
         let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options)).expect("the server is our child");
     }
@@ -118,8 +118,8 @@ impl Process {
         }
     }
 
-    /// Whether it answers anything, be it that a password is needed, except that it is still
-    /// reading its data.
+    /// Whether it gives any answer, such as that a password is needed, except that it is still
+    /// loading its data.
     fn answers(&self, options: &ServerOptions, lease: &PortLease) -> bool {
         let ping = || -> io::Result<Value> {
             let mut client = self.client(options, lease)?;
@@ -133,7 +133,7 @@ impl Process {
         ping().is_ok_and(|reply| !reply.error().is_some_and(|error| error.starts_with("LOADING")))
     }
 
-    /// A connection that has said nothing.
+    /// A connection on which nothing has been sent.
     pub(crate) fn client(&self, options: &ServerOptions, lease: &PortLease) -> io::Result<RawClient> {
         if options.is_tls() {
             RawClient::try_connect_unix(&self.socket())

@@ -17,14 +17,14 @@ mod line;
 mod relay;
 mod unconfirmed;
 
-/// The way that bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the client to the server: requests.
     ToServer,
     /// From the server to the client: replies.
     ToClient,
-    /// Either way.
+    /// Both directions.
     Both,
 }
 
@@ -40,9 +40,9 @@ pub enum Cut {
 /// A TCP proxy before one server, with faults that the test switches while connections go through
 /// it. A fault is in effect when its method returns. Dropping it closes everything.
 ///
-/// A connection that a client opens is accepted first and connected to the server then. Where the
-/// server refuses, the client sees an accepted connection that is closed at once;
-/// [`FaultProxy::refuse`] gives a refused one.
+/// A connection of a client is accepted first and then connected to the server. If the server
+/// refuses, the client sees an accepted connection that is closed at once; [`FaultProxy::refuse`]
+/// gives a refused one.
 pub struct FaultProxy {
     lease: PortLease,
     commands: mpsc::Sender<Command>,
@@ -50,7 +50,7 @@ pub struct FaultProxy {
     relaying: Option<JoinHandle<()>>,
 }
 
-/// Setting up and looking.
+/// Setup and inspection.
 impl FaultProxy {
     /// Listens on a port of 127.0.0.1 and passes everything on to and from `upstream`.
     pub fn start(upstream: SocketAddr) -> Self {
@@ -91,8 +91,8 @@ impl FaultProxy {
         self.tell(|relay| relay.accepted())
     }
 
-    /// Takes `WAIT` out of the requests of connections that are opened from here on: a client is
-    /// told at once that as many replicas have confirmed as it wanted. The client has to speak RESP
+    /// Removes `WAIT` from the requests of connections that are opened from here on: a client gets
+    /// at once the answer that all requested replicas have confirmed. The client must speak RESP
     /// without TLS.
     pub fn confirm_for_replicas(&self) {
         self.tell(Relay::unconfirmed);
@@ -106,18 +106,18 @@ impl FaultProxy {
 
 /// Faults of the line: they hold for open and for new connections, until [`FaultProxy::heal`].
 impl FaultProxy {
-    /// Every byte arrives so much later, like on a long line: in order, and as many under way as
+    /// Every byte arrives this much later, like on a long line: in order, and as many under way as
     /// were sent. Bytes under way keep the delay with which they set out.
     pub fn delay(&self, direction: Direction, delay: Duration) {
         self.fault(direction, move |faults| faults.delay = delay);
     }
 
-    /// Every byte is a write of its own, sent at once.
+    /// Every byte is its own write, sent at once.
     pub fn split_bytes(&self, direction: Direction) {
         self.fault(direction, |faults| faults.split = true);
     }
 
-    /// What arrives within `collect` after a first byte goes on in one write.
+    /// Bytes that arrive within `collect` after a first byte are passed on in one write.
     pub fn coalesce(&self, direction: Direction, collect: Duration) {
         self.fault(direction, move |faults| faults.coalesce = Some(collect));
     }
@@ -128,21 +128,21 @@ impl FaultProxy {
         self.fault(direction, |faults| faults.stall = true);
     }
 
-    /// What was stalled arrives, but for the ends of connections: these wait until all is healed,
-    /// as where the last segment of a connection was lost and is sent once more.
+    /// Stalled bytes arrive, but not the ends of connections: these wait until the proxy is healed,
+    /// as if the last segment of a connection was lost and retransmitted.
     pub fn resume_without_ends(&self, direction: Direction) {
         self.fault(direction, |faults| (faults.stall, faults.late_ends) = (false, true));
     }
 
-    /// Bytes are taken and lost, ends of connections too. Connections are still accepted; where the
-    /// way to the server is lost, the server never learns of new ones. A connection that has lost
-    /// anything stays mute in that direction after healing, since a TCP stream has no holes.
+    /// Bytes and ends of connections are accepted and lost. Connections are still accepted; if the
+    /// direction to the server is lost, the server never learns of new ones. A connection that has
+    /// lost anything stays mute in that direction after healing, since a TCP stream has no holes.
     pub fn black_hole(&self, direction: Direction) {
         self.fault(direction, |faults| faults.black_hole = true);
     }
 }
 
-/// Faults of connecting, and what happens once.
+/// Faults of connecting, and single events.
 impl FaultProxy {
     /// Whether new connections are refused, by not listening. Open ones stay.
     pub fn refuse(&self, refuse: bool) {
@@ -160,18 +160,19 @@ impl FaultProxy {
     }
 
     /// Closes the server's side of all open connections in order, while the client's side stays
-    /// open and silent and takes bytes, as behind a network that forgot them. New connections work.
+    /// open and silent and accepts bytes, as behind a network that forgot them. New connections
+    /// work.
     pub fn half_open(&self) {
         self.tell(Relay::half_open);
     }
 
-    /// Sends bytes of the test's own into all open connections, behind what is under way.
+    /// Sends bytes of the test into all open connections, after the bytes under way.
     pub fn inject(&self, direction: Direction, bytes: &[u8]) {
         let bytes = bytes.to_vec();
         self.tell(move |relay| relay.inject(direction, &bytes));
     }
 
-    /// Ends every fault and delivers what is under way at once. What was lost stays lost, see
+    /// Ends every fault and delivers the bytes under way at once. Lost bytes stay lost, see
     /// [`FaultProxy::black_hole`]; connections whose end was lost are reset on the other side.
     pub fn heal(&self) {
         self.tell(Relay::heal).expect("a leased port is free");
@@ -181,11 +182,11 @@ impl FaultProxy {
         self.tell(move |relay| relay.fault(direction, change));
     }
 
-    /// Has the relay's thread do something, and waits for it.
+    /// Makes the relay's thread run a command, and waits for it.
     fn tell<R: Send + 'static>(&self, act: impl FnOnce(&mut Relay) -> R + Send + 'static) -> R {
         let (answer, answered) = mpsc::sync_channel(1);
         let command: Command = Box::new(move |relay| {
-            // The asker waits for the answer, so the channel is open.
+            // The caller waits for the answer, so the channel is open.
             let _ = answer.send(act(relay));
         });
         self.commands.send(command).expect("the relay runs as long as the proxy");
@@ -197,7 +198,7 @@ impl FaultProxy {
 impl Drop for FaultProxy {
     fn drop(&mut self) {
         let stop: Command = Box::new(Relay::stop);
-        // Errors mean that the relay's thread has panicked, which joining tells.
+        // Errors mean that the relay's thread has panicked, which joining it reports.
         let _ = self.commands.send(stop);
         let _ = (&self.wake).write_all(&[0]);
         let ended = self.relaying.take().map(JoinHandle::join);

@@ -1,19 +1,19 @@
-//! What must be shown nowhere, and whether it is.
+//! Secrets, and a search for them in output.
 //!
-//! A process whose whole output is looked through writes its secrets down in a file meanwhile: the
-//! private keys and passwords that the harness makes, and the tokens that a test tells.
+//! A process whose whole output is searched writes its secrets into a file: the private keys and
+//! passwords that the harness creates, and the tokens that a test reports.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// The file in which a process writes its secrets down, one a line; without it none are.
+/// The file into which a process writes its secrets, one a line; without it none are written.
 pub const SECRETS_VARIABLE: &str = "QUORLOCK_TEST_SECRETS";
 
-/// Of a longer secret, any part of this size is one too.
+/// Any part of this size of a longer secret is a secret too.
 const PART: usize = 12;
 
-/// Writes a secret down, if this process is to.
+/// Records a secret, if this process should.
 pub fn note(secret: impl AsRef<[u8]>) {
     let Some(file) = std::env::var_os(SECRETS_VARIABLE) else { return };
     let line = hex(secret.as_ref()) + "\n";
@@ -22,7 +22,7 @@ pub fn note(secret: impl AsRef<[u8]>) {
     file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the secret is written down");
 }
 
-/// The secrets that were written down there.
+/// The secrets in that file.
 pub fn noted(file: &Path) -> Vec<Vec<u8>> {
     let unhex = |line: &str| {
         let digits = line.as_bytes().chunks(2);
@@ -61,13 +61,13 @@ fn upper_hex(bytes: &[u8]) -> String {
     hex(bytes).to_uppercase()
 }
 
-/// As `Debug` shows bytes, without the brackets.
+/// Bytes in the format of `Debug`, without the brackets.
 fn list(bytes: &[u8]) -> String {
     let numbers: Vec<_> = bytes.iter().map(u8::to_string).collect();
     numbers.join(", ")
 }
 
-/// What digits of base 64 say.
+/// Decodes base 64.
 fn base64(digits: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let value = |digit: &u8| DIGITS.iter().position(|known| known == digit);

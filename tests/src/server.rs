@@ -19,9 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One master. Dropping it ends it.
 ///
-/// What looks into it (`get`, `command`, …) opens a connection for each call, under an account of
-/// its own that is not counted by [`RedisServer::connected_clients`], and panics when no answer
-/// comes within 5 s; in an embedded master it looks directly.
+/// Methods that inspect it (`get`, `command`, …) open a connection for each call, under a separate
+/// account that [`RedisServer::connected_clients`] does not count, and panic if there is no answer
+/// within 5 s. An embedded master is inspected directly.
 #[derive(Debug)]
 pub struct RedisServer {
     options: ServerOptions,
@@ -72,8 +72,8 @@ impl RedisServer {
         })
     }
 
-    /// A port that was free may be taken when the server binds it, by a process that knows nothing
-    /// of leases.
+    /// A port that was free may be taken when the server binds it, by a process that does not use
+    /// leases.
     #[track_caller]
     fn tried(options: &ServerOptions, start: impl Fn(&PortLease) -> Result<Backend, String>) -> Self {
         let mut failure = String::new();
@@ -140,7 +140,7 @@ impl RedisServer {
         }
     }
 
-    /// SIGSTOP, and waits until it stands still. The system goes on accepting connections and bytes
+    /// Sends SIGSTOP, and waits until it is stopped. The system still accepts connections and bytes
     /// for it.
     #[track_caller]
     pub fn stop(&self) {
@@ -290,8 +290,8 @@ impl RedisServer {
         self.client_names().len()
     }
 
-    /// Makes it a replica of another server; of an embedded master that is only what both say and
-    /// it refuses.
+    /// Makes it a replica of another server; an embedded master only reports and refuses like a
+    /// replica.
     #[track_caller]
     pub fn become_replica_of(&self, primary: &Self) {
         match &self.backend {
@@ -332,15 +332,15 @@ impl RedisServer {
         }
     }
 
-    /// Keeps it busy with a script that never ends, so that it answers BUSY from some moment on.
+    /// Keeps it busy with a script that never ends, so that it answers BUSY after a while.
     #[track_caller]
     pub fn be_busy(&self) {
         match &self.backend {
             Outside(_) => {
-                // The name that servers before 7.0 know, too.
+                // The name that servers before 7.0 also know.
                 self.expect_ok(&["CONFIG", "SET", "lua-time-limit", "1"]);
                 let mut busy = self.client().expect("the server answers");
-                // The script goes on without the client that sent it.
+                // The script continues without the client that sent it.
                 busy.send(b"EVAL \"while true do end\" 0\r\n").expect("the server takes bytes");
             }
             Inside(master) => master.fail(

@@ -8,22 +8,22 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 
 const SERVER_VARIABLE: &str = "QUORLOCK_TEST_SERVER";
-/// The value of the variable that means no server but embedded masters.
+/// The value of the variable that selects embedded masters.
 const EMBEDDED: &str = "embedded";
 
-/// What tests run on that do not insist on real servers.
+/// The kind of server for tests that do not need real servers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Servers {
     /// Processes of a redis-server or valkey-server: the one that `QUORLOCK_TEST_SERVER` names, or
     /// the redis-server on `PATH`.
     Real,
-    /// Masters inside of the test's process: where there is no redis-server, or where
-    /// `QUORLOCK_TEST_SERVER` is `embedded`.
+    /// Masters inside the test's process: if there is no redis-server, or `QUORLOCK_TEST_SERVER` is
+    /// `embedded`.
     Embedded,
 }
 
 impl Servers {
-    /// What is chosen for this process. It says so, once, where it is not real servers.
+    /// The choice for this process. It is printed once if it is not real servers.
     pub fn chosen() -> Self {
         static CHOSEN: OnceLock<Servers> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
@@ -34,7 +34,7 @@ impl Servers {
                 _ => return Self::Real,
             };
             // Not by a macro, of which the test harness shows nothing for tests that pass. If
-            // nobody reads it, nobody is told.
+            // without a reader, errors are ignored.
             let _ = writeln!(
                 io::stderr().lock(),
                 "these tests run on embedded masters, {why}; what needs real servers is called so, see tests/README.md"
@@ -81,7 +81,7 @@ pub(crate) fn spawn(command: Command) -> io::Result<Child> {
             .name("spawner".into())
             .spawn(move || {
                 for (mut command, answer) in received {
-                    // The asker waits for the answer, so the channel is open.
+                    // The caller waits for the answer, so the channel is open.
                     let _ = answer.send(command.spawn());
                 }
             })
@@ -93,7 +93,7 @@ pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     answered.recv().expect("the spawner answers every order")
 }
 
-/// What the environment names, if anything.
+/// The server that the environment names, if any.
 fn named_server() -> Option<OsString> {
     std::env::var_os(SERVER_VARIABLE).filter(|named| !named.is_empty())
 }

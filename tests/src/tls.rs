@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::{clusters, secrets};
 
-/// `1` has real servers speak TLS, and nothing else.
+/// `1` makes real servers speak only TLS.
 const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
 
 /// PEM files: an issuer's certificate, and a certificate of a server (`localhost`, `127.0.0.1`,
@@ -18,7 +18,7 @@ const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
 #[derive(Debug)]
 pub struct Certificates {
     directory: PathBuf,
-    /// Where they are one test's own.
+    /// The directory, if they belong to one test.
     _own: Option<TempDir>,
 }
 
@@ -37,7 +37,7 @@ pub fn url_of(place: impl Display) -> String {
     }
     let url = url_by("+cluster", place);
     let more = if url.contains('?') { '&' } else { '?' };
-    // There is no failover, and grants may be numbered.
+    // There is no failover, so grants may be numbered.
     format!("{url}{more}tag={}&failover=durable", clusters::TAG)
 }
 
@@ -51,8 +51,8 @@ pub(crate) fn url_by(discovery: &str, place: impl Display) -> String {
 }
 
 impl Certificates {
-    /// Those of all tests on this machine: they are made once and kept in the directory for
-    /// temporary files, so that no process leaves some of its own behind.
+    /// The certificates of all tests on this machine: they are created once and kept in the
+    /// directory for temporary files, so that no process leaves files behind.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Certificates> = OnceLock::new();
 
@@ -73,15 +73,15 @@ impl Certificates {
         })
     }
 
-    /// Those of one test, with an issuer of their own, for a server of these names. `change` is for
-    /// what is wrong with the certificate.
+    /// The certificates of one test, with their own issuer, for a server with these names. `change`
+    /// makes the certificate faulty.
     pub fn own(names: &[&str], change: impl Fn(&mut CertificateParams)) -> Self {
         let own = tempfile::Builder::new().prefix("quorlock-").tempdir().expect("a temporary directory");
         write(own.path(), names, change);
         Self { directory: own.path().to_owned(), _own: Some(own) }
     }
 
-    /// Puts other ones of the same kind in their place, one file after the other.
+    /// Replaces them by other ones of the same kind, one file after the other.
     pub fn replace(&self) {
         write(&self.directory, NAMES, |_| {});
     }
@@ -102,13 +102,13 @@ impl Certificates {
     }
 }
 
-/// The names of a server on this machine, the last for tests with a file of hosts of their own.
+/// The names of a server on this machine, the last one for tests with their own hosts file.
 pub const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1", "moving.quorlock.test"];
 
 fn write(directory: &Path, names: &[&str], change: impl Fn(&mut CertificateParams)) {
     let mut issuer = CertificateParams::default();
     issuer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    // OpenSSL takes a certificate for its own issuer's if both have one name.
+    // OpenSSL treats a certificate as its own issuer if both have the same name.
     issuer.distinguished_name.push(DnType::CommonName, "The issuer of Quorlock's tests");
     let key = || KeyPair::generate().expect("a key can be made");
     let issuer = CertifiedIssuer::self_signed(issuer, key()).expect("an issuer's certificate");

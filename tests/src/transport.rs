@@ -1,4 +1,4 @@
-//! The transports under test, behind one handle: the scenarios know nothing more of them.
+//! The transports under test, behind one handle: the scenarios use only that.
 
 use std::future::Future;
 use std::net::SocketAddr;

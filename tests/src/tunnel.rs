@@ -1,5 +1,5 @@
-//! A tunnel before servers, as a proxy of HTTP is: clients ask it with `CONNECT` for a name, and
-//! bytes flow behind its answer.
+//! A tunnel in front of servers, like an HTTP proxy: clients request a name with `CONNECT`, and
+//! bytes flow after its answer.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -15,14 +15,14 @@ const END: &[u8] = b"\r\n\r\n";
 /// The answer to a request for a name that the tunnel knows.
 const WELCOME: &[u8] = b"HTTP/1.1 200 Connected\r\n\r\n";
 
-/// A longer request or answer is none.
+/// A longer request or answer is invalid.
 const MOST_BYTES: usize = 1024;
 
 /// Connecting through it blocks for no longer than this.
 const SOON: Duration = Duration::from_secs(2);
 
-/// A tunnel on a port of 127.0.0.1. Nobody else knows the names of the servers behind it. Dropping
-/// it closes everything.
+/// A tunnel on a port of 127.0.0.1. Only the tunnel knows the names of the servers behind it.
+/// Dropping it closes everything.
 pub struct Tunnel {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -104,7 +104,7 @@ pub(crate) fn request(name: &str) -> String {
     format!("CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n\r\n")
 }
 
-/// Whether these bytes are a whole answer; what is behind it is the server's.
+/// Whether these bytes are a whole answer; the bytes after it are the server's.
 pub(crate) fn is_whole(answer: &[u8]) -> bool {
     answer.ends_with(END) || answer.len() > MOST_BYTES
 }
@@ -141,7 +141,7 @@ impl Shared {
         }
         if self.holds.load(Ordering::SeqCst) {
             self.held.fetch_add(1, Ordering::SeqCst);
-            // Until the client goes, or the tunnel.
+            // Until the client or the tunnel ends.
             let _ = client.read(&mut [0]);
             self.held.fetch_sub(1, Ordering::SeqCst);
             return Ok(());
@@ -168,7 +168,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Has the stream closed with the tunnel.
+    /// Registers the stream to be closed with the tunnel.
     fn keep(&self, stream: &TcpStream) -> io::Result<()> {
         self.streams.lock().expect("no thread panics here").push(stream.try_clone()?);
         Ok(())

@@ -1,6 +1,6 @@
-//! A minute of chaos on real servers; `cargo xtask chaos` goes on for longer.
+//! A minute of chaos on real servers; `cargo xtask chaos` runs longer.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
@@ -34,5 +34,5 @@ fn no_promise_is_broken_in_a_minute_of_chaos() {
     outcome.unwrap();
     assert_eq!(violations, []);
     let grants = Figures::of(&events).grants;
-    assert!(grants > 0, "nobody was granted anything");
+    assert!(grants > 0, "nothing was granted");
 }

@@ -1,7 +1,7 @@
 //! The scripts of several targets, of shared ones and of seats on a real server: the tests of the
-//! model of a master, and what becomes of keys where a command inside a script is denied.
+//! model of a master, and the effects on keys if a command inside a script is denied.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unreachable_pub)]
 
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ test_claims! {
     #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 }
 
-/// What a script may find: commands that bring it about.
+/// States that a script may find, and commands that create them.
 const FOUND: [(&str, &[&[&str]]); 11] = [
     ("nothing", &[]),
     (
@@ -107,14 +107,14 @@ const FOUND: [(&str, &[&[&str]]); 11] = [
     ),
     ("readers that were forgotten", &[&["SET", "x", "SENTINEL", "PX", "5000"]]),
 ];
-/// Ends far enough ahead, whatever the time is.
+/// Expiries far enough in the future at any time.
 const ANOTHER: &[&str] = &["ZADD", "SHARED", "99999999999998", "r"];
 const OURS: &[&str] = &["ZADD", "SHARED", "99999999999997", "t"];
 
 const KINDS: [CommandKind; 9] =
     [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take, Enter, Leave];
 
-/// Brings about a part of what is to be found.
+/// Creates a part of the state.
 fn make(desk: &mut Real, words: &[&str]) {
     let (shared, sentinel) = (key("shared", "x"), sentinel(""));
     let meant = |word: &&str| match *word {
@@ -152,7 +152,7 @@ fn asked(kind: CommandKind) -> Vec<String> {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn no_key_is_left_without_an_end_whatever_is_denied() {
+fn no_key_is_left_without_an_expiry_when_any_command_is_denied() {
     let mut desk = Real::start();
     let mut user = desk._server.client().unwrap();
     let (mut tried, mut failed) = (0, BTreeSet::new());
@@ -183,15 +183,15 @@ fn no_key_is_left_without_an_end_whatever_is_denied() {
     let all = KINDS.iter().flat_map(|kind| commands(*kind).into_iter().map(|command| (*kind, command)));
     let never: Vec<_> = all.filter(|call| !failed.contains(call)).collect();
     println!("{tried} calls with a command denied, of which these were never needed: {never:?}");
-    // A key that is kept has its new life before it loses the token. A mark that stays does not
-    // last, nor does a place that cannot be left.
+    // A key that is kept has its new life before it loses the token. A mark that stays expires, and
+    // so does a place that cannot be left.
     let harmless = [(KeepAll, "SET"), (Take, "DEL")];
     let leaving = ["PEXPIRE", "PTTL", "ZRANGE", "ZREM"].map(|command| (Leave, command));
     assert_eq!(never, [harmless.as_slice(), &leaving].concat(), "else this test looks at too little");
 }
 
-/// What the page for operators says that any lock needs in scripts, and what each kind needs
-/// besides.
+/// The permissions of the page for operators: those that any lock needs in scripts, and those of
+/// each kind.
 const ANY: &str = "+set +get +del +pttl +pexpire +eval";
 const BESIDES: [&str; 4] = [
     "+exists +mget",
@@ -200,7 +200,7 @@ const BESIDES: [&str; 4] = [
     "~quorlock:place* ~quorlock:queue* ~quorlock:ticket* +zadd +zrange +zrank +zrem +zrevrange +zscore",
 ];
 
-/// Everything that a kind of lock asks for.
+/// All requests of a kind of lock.
 fn calls(kind: usize) -> Vec<Vec<String>> {
     let all = |claim: Claim<'_>| {
         let mut calls: Vec<_> = [AcquireAll, ExtendAll, HealAll].map(|kind| claim.words(kind)).into();
@@ -228,7 +228,7 @@ fn calls(kind: usize) -> Vec<Vec<String>> {
     }
 }
 
-/// The first thing that a user with these rules may not do.
+/// The first command that is denied to a user with these rules.
 fn denied(desk: &mut Real, user: &mut RawClient, kind: usize, rules: &str) -> Option<String> {
     let rules = format!("ACL SETUSER few reset on nopass ~x ~y {rules}");
     assert_eq!(desk.ask(&rules.split_whitespace().collect::<Vec<_>>()), "OK");
@@ -258,7 +258,7 @@ fn the_permissions_that_the_page_names_for_a_kind_are_enough_and_none_is_too_muc
     }
 }
 
-/// The master votes, whatever it has lost.
+/// The master votes, even if it has lost data.
 fn votes(desk: &mut Real) {
     let claim = Claim::write("nobody", &["z"]).with("g");
     let words = claim.words(AcquireAll);

@@ -1,6 +1,6 @@
-//! The command `quorlock` as its user meets it: the real binary, real masters, no terminal.
+//! The command `quorlock` as a user runs it: the real binary, real masters, no terminal.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "command/at_least.rs"]

@@ -1,16 +1,16 @@
 //! Permits whose requests reach the masters in another order from each process, so that votes
 //! cross.
 //!
-//! Each locker has a proxy of its own before each master. The delays of the proxies differ from
+//! Each locker has its own proxy before each master. The delays of the proxies differ from
 //! locker to locker, and change while the lockers contend: what the first master grants to one
-//! locker, the next one grants to another. Now and then the requests of one locker to one master
-//! stand still for longer than the keys live. An account that knows nothing of masters says who
-//! held what (`crossed/account.rs`).
+//! locker, the next one grants to another. Sometimes the requests of one locker to one master
+//! are stopped for longer than the keys live. A record that knows nothing of masters says which
+//! clients held what (`crossed/account.rs`).
 //!
 //! `QUORLOCK_CROSSED_SECONDS` sets how long it lasts in all (16), `QUORLOCK_CROSSED_SEED` the
 //! delays (1).
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 #[path = "crossed/account.rs"]
@@ -29,9 +29,9 @@ use quorlock_tests::{Direction, FaultProxy, Random, RedisServer, Transport, mast
 const MASTERS: std::ops::RangeInclusive<usize> = 1..=7;
 /// The numbers of permits.
 const PERMITS: [u32; 3] = [1, 2, 4];
-/// More than there are permits, also where each of them holds one.
+/// More lockers than permits, even if each of them holds one.
 const LOCKERS: usize = 7;
-/// Short enough that keys end while a request stands still.
+/// Short enough that keys end while a request is delayed.
 const TTL: Duration = Duration::from_millis(120);
 /// How long each order of delays lasts.
 const ORDER: Duration = Duration::from_millis(30);
@@ -63,7 +63,7 @@ fn no_more_permits_are_held_than_there_are_when_votes_cross() {
             let grants = holds.len();
             eprintln!("{count} masters, {permits} permits: {grants} grants, {most} at once at most");
             assert!(broken.is_empty(), "{count} masters, {permits} permits: {}", broken[0]);
-            assert!(grants > 0, "nobody was granted anything");
+            assert!(grants > 0, "nothing was granted");
             full += usize::from(most == permits as usize);
         }
     }
@@ -80,7 +80,7 @@ fn before(masters: &[RedisServer]) -> Vec<FaultProxy> {
     masters.iter().map(|master| FaultProxy::start(master.address())).collect()
 }
 
-/// Has all lockers contend for a semaphore while the order of their requests changes.
+/// Makes all lockers contend for a semaphore while the order of their requests changes.
 fn contend(
     lockers: &[Locker],
     permits: u32,
@@ -151,8 +151,8 @@ fn turn(by: usize, semaphore: &Semaphore, random: &mut Random) -> Option<Hold> {
     }
 }
 
-/// Asks the guard again and again whether it is valid. The time is read after the grant, and before
-/// each question: a span that is told is never longer than it was.
+/// Checks the guard repeatedly. The time is read after the grant, and before each check, so a
+/// recorded span is never longer than the real one.
 fn held(by: usize, indexes: Vec<u32>, guard: &Guard, span: Duration) -> Option<Hold> {
     let from = Instant::now();
     let mut to = None;

@@ -1,7 +1,7 @@
 //! The model master answers as a real server does: the same random commands go to both, and every
 //! reply is compared.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unreachable_pub)]
 
 #[path = "differential/commands.rs"]
@@ -47,7 +47,7 @@ fn the_model_master_answers_as_a_real_server_does() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn the_model_master_tells_who_has_read_a_key_as_a_real_server_does() {
+fn the_model_master_notifies_readers_of_a_key_as_a_real_server_does() {
     let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, COMMANDS) / 10);
     let report = tracking::compare(seed, commands);
     println!("{report}");

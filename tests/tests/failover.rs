@@ -1,7 +1,7 @@
-//! Masters that fail over, with real servers: no lock has two holders where votes count once all
-//! replicas have confirmed them, and two are seen in the same stories where that is taken away.
+//! Masters that fail over, with real servers: no lock has two holders if votes count only after all
+//! replicas have confirmed them. Without that, the same stories show two holders.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 #[path = "failover/clusters.rs"]

@@ -1,7 +1,6 @@
-//! The test world keeps its own promises: servers, proxies and fake masters do what their names
-//! say.
+//! Tests of the harness: servers, proxies and fake masters behave as documented.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used)]
 
 #[path = "harness/embedded.rs"]

@@ -1,7 +1,7 @@
 //! Processes that are killed while they wait fairly, on real servers: how long the others wait
 //! because of them.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used)]
 
 use std::process::{Child, Command, Stdio};
@@ -12,11 +12,11 @@ use quorlock_core::front::Locker;
 use quorlock_core::{Config, QueuePlace, Resource};
 use quorlock_tests::{RedisServer, Transport, Value, eventually};
 
-/// Far more than anything takes that is not meant to take time, also on a busy machine.
+/// Far longer than any quick operation takes, even on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 const JOB: &str = "job";
 const PROCESSES: usize = 4;
-/// Each has a locker of its own, and so a place of its own.
+/// Each has its own locker, and so its own place.
 const WAITERS_OF_EACH: usize = 25;
 /// For a process of waiters: the URLs of the masters.
 const MASTERS: &str = "QUORLOCK_TEST_KILLED_OVER";
@@ -64,7 +64,7 @@ fn a_hundred_fair_waiters_killed_at_once_cost_one_lease_together() {
     let queued = |count: usize| {
         eventually(SOON, "all have their places", || masters.iter().all(|master| places(master) == count));
     };
-    // It has no place, so that all places are those of waiters.
+    // It has no place, so all places belong to waiters.
     let holder = open(urls());
     let held = holder.lock(JOB).renew().wait().unwrap();
     let mut processes: Vec<_> = (0..PROCESSES).map(|_| Waiters::start(urls())).collect();
@@ -86,7 +86,7 @@ fn a_hundred_fair_waiters_killed_at_once_cost_one_lease_together() {
         granted.duration_since(released)
     });
     eprintln!("{killed} waiters killed at once cost {} ms", stall.as_millis());
-    // One after the other they would cost a lease each; a busy machine may take a few.
+    // One after the other, each would cost one lease; a busy machine may need a few.
     let [lease, most] = [1, 20].map(|leases| leases * QueuePlace::LEASE);
     assert!(stall < most, "{stall:?}, and a lease is {lease:?}");
 }

@@ -1,7 +1,7 @@
-//! Crates outside of this workspace: one tests its own code on simulated masters, as the README
-//! shows, and each of the others depends on one crate of this workspace and on nothing else.
+//! Crates outside this workspace: one tests its own code on simulated masters, as the README shows,
+//! and each of the others depends only on one crate of this workspace.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
@@ -31,8 +31,8 @@ fn package(name: &str, sections: &str, files: &[(&str, &str)]) -> TempDir {
     package
 }
 
-/// Runs a command of cargo in a package of that name, with `cases` cases of its properties. What
-/// the package depends on is built once for all packages.
+/// Runs a cargo command in a package of that name, with `cases` cases of its properties.
+/// Dependencies are built once for all packages.
 fn cargo(package: &TempDir, name: &str, command: &str, cases: u32) -> Output {
     let cargo = |arguments: &[&str]| {
         Command::new(env!("CARGO"))
@@ -45,7 +45,8 @@ fn cargo(package: &TempDir, name: &str, command: &str, cases: u32) -> Output {
     };
     let mut output = cargo(&[command, "--offline"]);
     if String::from_utf8_lossy(&output.stderr).contains("--offline") {
-        // If only this crate was built, what the other package needs has not been downloaded yet.
+        // If only this crate was built, the other package's dependencies have not been downloaded
+        // yet.
         output = cargo(&[command]);
     }
     // The next run has another directory and could not use it.
@@ -79,7 +80,7 @@ fn printed(output: &Output) -> String {
 }
 
 #[test]
-fn the_example_passes_in_a_crate_of_its_own() {
+fn the_example_passes_in_its_own_crate() {
     let output = cargo_test("checked", EXAMPLE, 256);
     let printed = printed(&output);
     assert!(output.status.success(), "{printed}");

@@ -1,10 +1,10 @@
-//! One suite of scenarios, the same on every transport, against real servers or, where there is
-//! none, embedded masters.
+//! One suite of scenarios, the same on every transport, against real servers or, if there is none,
+//! embedded masters.
 //!
-//! Which of the faults of other clients has which scenario is told in `tests/README.md`, and which
-//! scenarios embedded masters leave to real servers.
+//! `tests/README.md` lists the scenarios for each fault of other clients, and those that embedded
+//! masters leave to real servers.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 #[path = "scenarios/asking.rs"]
@@ -53,8 +53,8 @@ mod staying;
 #[path = "scenarios/waiting.rs"]
 mod waiting;
 
-/// Makes a module of tests, one for each scenario. A scenario that stands in no list is dead code,
-/// and a warning says so.
+/// Makes a module of tests, one for each scenario. A scenario that is in no list is dead code,
+/// which causes a warning.
 macro_rules! on {
     (
         $transport:ident:
@@ -87,7 +87,7 @@ macro_rules! on {
             }
 
             #[test]
-            fn what_needs_real_servers_is_told() {
+            fn tests_that_need_real_servers_are_reported() {
                 let everywhere = [$($(stringify!($scenario)),+),+];
                 crate::assert_told(&[$($(stringify!($left)),+),+], everywhere.len());
             }
@@ -109,19 +109,19 @@ macro_rules! all_scenarios_on {
                 a_waiter_gets_the_lock_once_it_is_released,
                 no_quorum_says_what_each_master_said,
                 split_votes_of_two_and_four_masters_end_on_both_sides_at_once,
-                a_wait_shorter_than_the_request_time_out_is_used_for_more_than_one_attempt,
+                a_wait_shorter_than_the_request_timeout_is_used_for_more_than_one_attempt,
                 requests_that_make_no_sense_are_errors_and_send_nothing,
             }
             waiting {
                 a_foreign_release_wakes_a_waiter,
-                a_foreign_release_wakes_one_waiter_and_his_release_the_other,
+                a_foreign_release_wakes_one_waiter_whose_release_wakes_the_other,
                 a_waiter_gets_the_lock_when_its_key_ends,
                 a_renewal_does_not_wake_the_waiter_for_good,
                 a_waiter_without_resp3_polls,
             }
             lines {
                 waiters_of_one_process_are_served_in_order,
-                try_lock_does_not_pass_those_who_wait,
+                try_lock_does_not_overtake_waiters,
                 a_thousand_waiters_and_half_of_them_leave,
             }
             silence {
@@ -133,7 +133,7 @@ macro_rules! all_scenarios_on {
                 a_lock_held_beside_a_dead_master_is_held_by_another_however_slow_the_third_says_so,
                 two_refusals_and_a_hung_master_are_decided_at_once,
                 two_of_three_stopped_is_no_quorum_within_the_wait_and_leaves_no_key,
-                a_hung_master_that_goes_on_votes_again_whatever_the_back_off,
+                a_hung_master_that_continues_votes_again_despite_the_backoff,
                 a_master_stopped_past_several_attempts_keeps_no_key_of_theirs,
                 a_lock_released_while_a_master_was_stopped_leaves_no_key_there,
                 a_stop_of_all_masters_past_the_ttl_grants_nothing_for_longer_than_its_keys,
@@ -150,11 +150,11 @@ macro_rules! all_scenarios_on {
                 renewal_stops_at_the_longest_hold_and_the_holder_is_told,
                 a_holder_whose_masters_die_is_told_not_later_than_the_end_of_validity,
                 renewal_of_dead_masters_does_not_spin,
-                keys_deleted_by_hand_on_a_majority_are_told_at_the_next_renewal,
-                keys_deleted_by_hand_on_a_minority_lose_nothing,
+                keys_deleted_by_an_administrator_on_a_majority_are_reported_at_the_next_renewal,
+                keys_deleted_by_an_administrator_on_a_minority_lose_nothing,
                 a_watch_outlives_its_guard_and_says_released,
                 nothing_that_comes_late_makes_a_released_lock_valid_again,
-                an_extension_that_nobody_waits_for_any_more_is_known_to_the_guard,
+                an_extension_whose_future_was_dropped_is_known_to_the_guard,
             }
             lasting {
                 a_healed_lock_outlives_all_masters_that_granted_it,
@@ -164,7 +164,7 @@ macro_rules! all_scenarios_on {
             }
             kinds {
                 several_resources_are_held_together_or_not_at_all,
-                a_waiter_for_several_resources_is_told_of_each,
+                a_waiter_for_several_resources_is_notified_of_each,
                 readers_share_and_a_writer_that_waits_comes_next,
                 a_writer_becomes_a_reader_at_once,
                 a_reader_that_was_handed_over_is_resumed_as_a_reader,
@@ -177,9 +177,9 @@ macro_rules! all_scenarios_on {
                 threads_that_come_back_never_hold_more_permits_than_there_are,
             }
             fair {
-                fair_waiters_are_served_in_the_order_of_their_coming,
+                fair_waiters_are_served_in_order_of_arrival,
                 fair_waiters_that_died_cost_no_more_than_a_lease,
-                a_fair_waiter_that_reaches_one_master_stops_nobody,
+                a_fair_waiter_that_reaches_one_master_blocks_no_other_waiter,
                 fair_and_other_waiters_exclude_each_other,
                 fair_requests_of_anything_else_are_errors_and_send_nothing,
             }
@@ -213,23 +213,23 @@ macro_rules! all_scenarios_on {
                 the_future_of_a_scope_is_dropped_when_its_lock_is_lost,
             }
             asking {
-                an_inspection_tells_who_holds_a_lock_and_for_how_long,
+                an_inspection_reports_the_holder_of_a_lock_and_for_how_long,
                 a_key_of_a_plain_client_shows_in_an_inspection,
                 an_inspection_does_not_wait_for_a_silent_master_for_long,
-                a_lock_of_anybody_can_be_cleared_and_its_holder_is_told,
+                a_lock_of_any_client_can_be_cleared_and_its_holder_is_notified,
                 a_waiter_of_the_clearing_process_is_woken,
                 too_few_masters_that_clear_a_lock_are_an_error,
-                a_least_time_to_hold_keeps_others_out_until_it_is_over,
-                a_least_time_longer_than_the_ttl_lengthens_the_keys,
-                a_least_time_that_is_over_is_an_ordinary_release,
-                a_least_time_holds_for_every_kind_of_lock,
+                a_minimum_hold_time_keeps_others_out_until_it_is_over,
+                a_minimum_hold_time_longer_than_the_ttl_lengthens_the_keys,
+                a_minimum_hold_time_that_is_over_is_an_ordinary_release,
+                a_minimum_hold_time_works_for_every_kind_of_lock,
             }
             asking_kinds {
                 an_inspection_counts_readers_and_tells_when_the_last_one_ends,
                 an_inspection_of_a_semaphore_tells_which_permits_are_held,
-                all_permits_of_a_semaphore_are_told_in_one_answer,
-                a_thousand_readers_are_told_in_one_answer,
-                a_token_is_released_whatever_it_locks,
+                all_permits_of_a_semaphore_are_reported_in_one_answer,
+                a_thousand_readers_are_reported_in_one_answer,
+                a_token_of_any_kind_of_lock_is_released,
                 a_shared_lock_can_be_cleared_and_its_readers_are_told,
                 a_plain_set_nx_and_each_kind_keep_each_other_out,
             }
@@ -237,11 +237,11 @@ macro_rules! all_scenarios_on {
                 bytes_that_come_one_by_one_or_all_at_once_change_nothing,
                 connections_that_are_cut_in_the_middle_of_a_round_leave_no_key,
                 one_cut_connection_costs_a_round_nothing,
-                a_cut_connection_holds_nobody_back_while_a_lock_is_held,
+                a_cut_connection_delays_no_caller_while_a_lock_is_held,
                 half_open_connections_are_found_out,
                 the_first_lock_after_idle_connections_were_swallowed_succeeds,
                 requests_that_are_swallowed_leave_no_key_and_no_holder,
-                replies_slower_than_the_time_out_are_still_matched_in_order,
+                replies_slower_than_the_timeout_are_still_matched_in_order,
             }
             servers {
                 restarted_masters_vote_again,
@@ -263,26 +263,26 @@ macro_rules! all_scenarios_on {
             }
             logins {
                 a_password_file_is_read_at_each_login,
-                connections_in_use_log_in_anew,
+                connections_in_use_log_in_again,
                 without_a_token_a_master_has_no_vote_and_the_others_decide,
             }
             staying {
                 quiet_connections_are_pinged_and_dead_ones_found,
                 the_system_probes_connections_that_are_quiet,
-                another_server_behind_an_address_is_told_from_a_restart,
+                another_server_behind_an_address_is_distinguished_from_a_restart,
             }
             garbage {
                 a_minority_that_talks_garbage_costs_nothing,
                 a_majority_that_talks_garbage_is_a_clear_error,
-                replies_that_nobody_asked_for_grant_nothing,
+                unsolicited_replies_grant_nothing,
                 a_full_pipeline_is_a_clear_error_and_passes,
-                many_threads_each_with_a_lock_of_its_own_share_five_connections,
-                many_tasks_each_with_a_lock_of_its_own_share_five_connections,
-                one_key_has_one_holder_at_a_time_whoever_wants_it,
+                many_threads_each_with_its_own_lock_share_five_connections,
+                many_tasks_each_with_its_own_lock_share_five_connections,
+                one_key_has_one_holder_at_a_time_among_all_clients,
             };
             left_to_real_servers:
             granting {
-                every_attempt_has_a_token_of_its_own,
+                every_attempt_has_its_own_token,
             }
             servers {
                 unix_sockets_lead_to_masters,
@@ -293,10 +293,10 @@ macro_rules! all_scenarios_on {
             replicas {
                 a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_replicas,
                 a_holder_at_the_old_primary_is_lost_before_the_new_one_grants,
-                a_primary_that_stood_still_during_the_failover_has_no_vote,
-                while_a_replica_stands_still_nothing_is_granted_or_extended,
-                clients_that_disagree_about_replicas_are_told,
-                every_kind_of_lock_is_had_extended_and_healed_on_a_group,
+                a_primary_that_was_stopped_during_the_failover_has_no_vote,
+                while_a_replica_hangs_nothing_is_granted_or_extended,
+                clients_that_disagree_about_replicas_get_an_error,
+                every_kind_of_lock_is_granted_extended_and_healed_on_a_group,
             }
             logins {
                 a_password_file_that_changes_under_load_fails_no_lock,
@@ -310,7 +310,7 @@ macro_rules! all_scenarios_on {
             waiting {
                 a_waiter_asks_nothing_while_it_waits,
                 without_wake_ups_it_polls,
-                nothing_is_tracked_when_nobody_waits,
+                nothing_is_tracked_when_no_caller_waits,
                 denied_tracking_is_a_warning_and_the_waiter_polls,
             }
         }
@@ -322,7 +322,7 @@ all_scenarios_on!(tokio);
 all_scenarios_on!(smol);
 all_scenarios_on!(blocking);
 
-/// `tests/README.md` tells how many scenarios embedded masters leave to real servers, and why each.
+/// `tests/README.md` says how many scenarios embedded masters leave to real servers, and why.
 fn assert_told(left: &[&str], everywhere: usize) {
     let readme = include_str!("../README.md");
     let count = format!("{} of the {} scenarios", left.len(), left.len() + everywhere);
@@ -333,7 +333,7 @@ fn assert_told(left: &[&str], everywhere: usize) {
     }
 }
 
-/// What nodes of clusters do not have, and the scenarios that are about it.
+/// Features that nodes of clusters do not have, and the scenarios that need them.
 const NOT_ON_CLUSTERS: [(&str, &[&str]); 4] = [
     (
         "REPLICAOF is not allowed there",
@@ -343,10 +343,10 @@ const NOT_ON_CLUSTERS: [(&str, &[&str]); 4] = [
             "a_guarded_master_with_a_replica_is_warned_of",
             "a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_replicas",
             "a_holder_at_the_old_primary_is_lost_before_the_new_one_grants",
-            "a_primary_that_stood_still_during_the_failover_has_no_vote",
-            "while_a_replica_stands_still_nothing_is_granted_or_extended",
-            "clients_that_disagree_about_replicas_are_told",
-            "every_kind_of_lock_is_had_extended_and_healed_on_a_group",
+            "a_primary_that_was_stopped_during_the_failover_has_no_vote",
+            "while_a_replica_hangs_nothing_is_granted_or_extended",
+            "clients_that_disagree_about_replicas_get_an_error",
+            "every_kind_of_lock_is_granted_extended_and_healed_on_a_group",
         ],
     ),
     (
@@ -361,7 +361,7 @@ const NOT_ON_CLUSTERS: [(&str, &[&str]); 4] = [
     (
         "another server is expected there",
         &[
-            "another_server_behind_an_address_is_told_from_a_restart",
+            "another_server_behind_an_address_is_distinguished_from_a_restart",
             "one_server_behind_two_addresses_is_refused_by_both_names",
         ],
     ),
@@ -371,7 +371,7 @@ const NOT_ON_CLUSTERS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Whether a scenario says nothing of the servers that were chosen. It tells why.
+/// Whether a scenario cannot run on the chosen servers. The reason is printed.
 fn is_left_out(scenario: &str) -> bool {
     let all = NOT_ON_CLUSTERS.iter().filter(|_| quorlock_tests::are_nodes_of_clusters());
     let why = all.clone().find(|(_, scenarios)| scenarios.contains(&scenario));

@@ -1,9 +1,7 @@
-//! That no password, token or private key is in anything that is said: by the library with all that
-//! `tracing` tells and everything in `Debug`, and by the command with every option for TLS and
-//! logins.
-//!
-//! A process of its own does what there is to do and writes its secrets into a file; here its whole
-//! output is looked through. `quorlock-tests` with the feature `tracing` has these tests.
+//! No password, token or private key is in any output: of the library, with all events of `tracing`
+//! and all of `Debug`, and of the command, with every option for TLS and logins. A separate process
+//! carries out all operations and writes its secrets into a file; here its whole output is
+//! searched. `quorlock-tests` with the feature `tracing` has these tests.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -30,7 +28,7 @@ use std::process::Command;
 
 use quorlock_tests::secrets::{SECRETS_VARIABLE, noted, shown};
 
-/// Runs a test of this program in a process of its own: all that it said, and its secrets.
+/// Runs a test of this program in a separate process. Returns its whole output, and its secrets.
 fn told_by(test: &str) -> (String, Vec<Vec<u8>>) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("secrets");
@@ -52,7 +50,7 @@ fn assert_no_secret(told: &str, secrets: &[Vec<u8>]) {
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn nothing_that_the_library_says_shows_a_secret() {
     let (told, secrets) = told_by("story::all_is_told");
-    // There was something to find, and something to look through.
+    // There were secrets, and there was output to search.
     let is_key = |secret: &&Vec<u8>| secret.starts_with(b"-----BEGIN ");
     let is_token = |secret: &&Vec<u8>| secret.len() == 40;
     assert!(secrets.iter().filter(is_key).count() >= 10 && secrets.iter().filter(is_token).count() >= 9);

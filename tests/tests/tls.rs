@@ -1,8 +1,7 @@
-//! TLS with real servers: what goes wrong and how it is told, certificates that change, and
-//! connections that end.
+//! TLS with real servers: failures and their messages, certificates that change, and connections
+//! that end.
 //!
-//! That locks work over TLS is what the scenarios show, which run over it where `QUORLOCK_TEST_TLS`
-//! is 1.
+//! The scenarios show that locks work over TLS: they use it if `QUORLOCK_TEST_TLS` is 1.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)]
 

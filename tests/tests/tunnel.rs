@@ -1,5 +1,5 @@
-//! Locks on masters that are reached through a tunnel alone, on every transport: a connector of the
-//! caller's own opens the connections.
+//! Locks on masters that can be reached only through a tunnel, on every transport: a connector of
+//! the caller opens the connections.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -13,7 +13,7 @@ use quorlock_tests::{
     Certificates, Fleet, RedisServer, Transport, Tunnel, eventually, eventually_equals, masters,
 };
 
-/// Far beyond what anything takes that works, on a busy machine too.
+/// Far longer than anything takes that works, even on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -31,7 +31,7 @@ fn urls(masters: &[RedisServer]) -> impl Iterator<Item = String> {
     (0..masters.len()).map(|place| format!("redis://{}", name(place)))
 }
 
-/// Nothing runs out of time because the machine is busy.
+/// Nothing times out because the machine is busy.
 fn patient(urls: impl IntoIterator<Item = String>) -> ConfigBuilder {
     let config = Config::builder(urls).request_timeout(PATIENCE).connect_timeout(PATIENCE);
     config.ttl(3 * PATIENCE).timeout(SOON)

@@ -1,4 +1,4 @@
-//! Connectors of the caller's own, which may wait and so are called on threads of their own.
+//! Connectors of the caller. They may block, so each is called on its own thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
@@ -13,8 +13,8 @@ use crate::connect::Opened;
 /// Opens a connection to an address, for as long as that takes.
 pub(crate) type Connector = Arc<dyn Fn(Address) -> Opened + Send + Sync>;
 
-/// Calls a connector for one master: one call at a time, since nothing ends a call that takes too
-/// long, and threads must not pile up behind it.
+/// Calls a connector for one master, one call at a time: nothing ends a call that takes too long,
+/// and threads must not pile up behind it.
 pub(crate) struct Caller {
     connector: Connector,
     line: Arc<Mutex<Line>>,
@@ -22,9 +22,9 @@ pub(crate) struct Caller {
 
 #[derive(Default)]
 struct Line {
-    /// There is a thread that calls.
+    /// A thread that calls the connector is running.
     is_calling: bool,
-    /// What it calls for next.
+    /// The next opening to call it for.
     next: Option<Ask>,
 }
 
@@ -34,8 +34,8 @@ struct Ask {
     waker: Waker,
 }
 
-/// An opening that waits for a connector. Dropping it gives the opening up: a call that has not
-/// begun is not made, and what one gives later is closed.
+/// An opening that waits for a connector. Dropping it abandons the opening: a call that has not
+/// begun is not made, and a socket that a call returns later is closed.
 pub(crate) struct Call {
     answer: Receiver<Opened>,
     line: Arc<Mutex<Line>>,
@@ -51,7 +51,7 @@ impl Caller {
         Self { connector: Arc::clone(connector), line: Arc::default() }
     }
 
-    /// Begins an opening, in the place of the last one. `waker` is woken when there is an answer.
+    /// Begins an opening, which replaces the last one. `waker` is woken when there is an answer.
     pub(crate) fn call(&self, to: Address, waker: Waker) -> Call {
         let (tell, answer) = mpsc::channel();
         let is_calling = {
@@ -63,7 +63,7 @@ impl Caller {
             let (connector, line) = (Arc::clone(&self.connector), Arc::clone(&self.line));
             let caller = thread::Builder::new().name("quorlock-connect".into());
             if let Err(error) = caller.spawn(move || run(&connector, &line)) {
-                // There is no thread left for it: the opening has failed, and the next one tries
+                // The system has no thread left: the opening has failed, and the next one tries
                 // again.
                 *lock(&self.line) = Line::default();
                 let _ = tell.send(Err(Cause::from(&error)));
@@ -81,21 +81,21 @@ fn run(connector: &Connector, line: &Mutex<Line>) {
             line.next.take()
         };
         let Some(Ask { to, answer, waker }) = ask else { return };
-        // Dropping the payload of a panic would be one more call of that code.
+        // Dropping the payload of a panic would call the caller's code once more.
         let opened = catch_unwind(AssertUnwindSafe(|| connector(to))).map_err(mem::forget);
-        // Where the opening has been given up meanwhile, this closes the connection.
+        // If the opening has been abandoned meanwhile, this closes the connection.
         let _ = answer.send(opened.unwrap_or(Err(Cause::ConnectorPanicked)));
         waker.wake();
     }
 }
 
 impl Call {
-    /// The answer, if there is one.
+    /// Returns the answer, if there is one.
     pub(crate) fn answer(&self) -> Option<Opened> {
         match self.answer.try_recv() {
             Ok(opened) => Some(opened),
             Err(TryRecvError::Empty) => None,
-            // Not before the answer has been taken.
+            // Only after the answer has been taken.
             Err(TryRecvError::Disconnected) => Some(Err(Cause::Closed)),
         }
     }

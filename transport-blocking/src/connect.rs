@@ -1,5 +1,5 @@
-//! Opening a connection step by step: resolve the name, then try its addresses, the next one beside
-//! those that take long.
+//! Opening a connection step by step: resolve the name, then try its addresses. If an attempt takes
+//! long, the next one starts beside it.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -18,12 +18,13 @@ use crate::socket::Socket;
 
 /// A connection that is being opened.
 pub(crate) enum Connecting {
-    /// The system's resolver waits for its answer, so a thread of its own asks it.
+    /// The system's resolver blocks, so it is called on a separate thread.
     Resolving(Receiver<Vec<SocketAddr>>, Addresses),
     Dialing(Dialing),
-    /// A connector of the caller's own has been asked.
+    /// A connector of the caller has been called.
     Calling(Call),
-    /// A Unix domain socket connects at once or not at all; only TCP is waited for in the poll.
+    /// A Unix domain socket connects at once or not at all; only TCP connections are waited for in
+    /// the poll.
     Unix(Option<Opened>),
 }
 
@@ -31,11 +32,11 @@ pub(crate) enum Connecting {
 pub(crate) struct Dialing {
     dial: Dial,
     attempts: Vec<(SocketAddr, Socket)>,
-    /// When the next attempt starts beside those.
+    /// When the next attempt starts beside them.
     next_start: Option<Instant>,
 }
 
-/// What an opening comes to; its socket is not registered.
+/// The result of an opening; its socket is not registered.
 pub(crate) type Opened = Result<Socket, Cause>;
 
 impl Connecting {
@@ -61,14 +62,14 @@ impl Connecting {
         Self::Calling(caller.call(address, waker.clone()))
     }
 
-    /// How long the poll may sleep until there is something to do of which it knows nothing. A
-    /// resolver wakes by itself.
+    /// How long the poll may sleep until something must be done that is not an event of the poll. A
+    /// resolver wakes the poll itself.
     pub(crate) fn sleep(&self) -> Option<Duration> {
         let Self::Dialing(dialing) = self else { return None };
         dialing.next_start.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether there may be something to do of which the poll knows nothing.
+    /// Whether there may be something to do that is not an event of the poll.
     pub(crate) fn is_due(&self) -> bool {
         match self {
             Self::Resolving(..) | Self::Calling(_) | Self::Unix(_) => true,
@@ -76,7 +77,7 @@ impl Connecting {
         }
     }
 
-    /// Goes as far as it can without waiting.
+    /// Continues the opening as far as possible without waiting.
     pub(crate) fn advance(&mut self, registry: &Registry, token: Token) -> Option<Opened> {
         if let Self::Resolving(answer, addresses) = self {
             let resolved = match answer.try_recv() {
@@ -94,7 +95,7 @@ impl Connecting {
         }
     }
 
-    /// Gives it up.
+    /// Abandons the opening.
     pub(crate) fn end(self, registry: &Registry) {
         if let Self::Dialing(mut dialing) = self {
             dialing.close(registry);
@@ -123,7 +124,7 @@ impl Dialing {
         }
     }
 
-    /// Looks what has become of the attempts. The first one that is connected, if any.
+    /// Checks the attempts, and returns the first one that is connected, if any.
     fn look(&mut self, registry: &Registry) -> Option<Socket> {
         let mut place = 0;
         while let Some((address, socket)) = self.attempts.get(place) {
@@ -178,11 +179,11 @@ fn resolve(host: String, port: u16, waker: Waker) -> Receiver<Vec<SocketAddr>> {
     let resolver = thread::Builder::new().name("quorlock-resolve".into());
     let resolver = resolver.spawn(move || {
         let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-        // Nobody listens where the attempt has been given up meanwhile.
+        // This fails if the attempt has been abandoned meanwhile.
         let _ = tell.send(addresses);
         waker.wake();
     });
-    // Without a thread the sender is gone, as if the name had no address.
+    // Without a thread the sender is dropped, as if the name had no address.
     drop(resolver);
     answer
 }

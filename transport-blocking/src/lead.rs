@@ -3,16 +3,16 @@
 //! At most one thread at a time *leads*: it runs the event loop, which sleeps in the poll, reads,
 //! and wakes the callers whose outcome has arrived. Callers that wait meanwhile are *followers*:
 //! they are parked. So a lone caller needs no other thread between its request and its answer. The
-//! background thread leads when no caller does: it reads what nobody waits for, renews and
-//! reconnects. It steps down as soon as a caller waits, unless many do: for a crowd it stays, and
-//! writes for all whom it has woken at once.
+//! background thread leads when no caller does: it reads answers that no caller waits for, renews
+//! locks and reconnects. It steps down as soon as a caller waits, unless many do: for a crowd it
+//! stays, and writes the requests of all callers that it has woken at once.
 //!
 //! Two rules keep every thread served:
 //!
-//! - A caller neither leads nor follows while its own future is polled. That poll may take as long
-//!   as the user's code likes, wait for another caller, wait for a lock itself, or panic.
-//! - A thread that steps down, or leaves the followers while nobody leads, unparks the follower
-//!   that has waited longest, or the background thread where the followers are many or none.
+//! - A caller neither leads nor follows while its own future is polled. That poll runs the user's
+//!   code: it may take any time, wait for another caller, wait for a lock itself, or panic.
+//! - A thread that steps down, or leaves the followers while no thread leads, unparks the follower
+//!   that has waited longest. If the followers are many or none, it unparks the background thread.
 //!
 //! `loom_tests` checks both exhaustively.
 
@@ -30,24 +30,25 @@ use crate::sync::{
 mod loom_tests;
 
 /// How long the background thread waits after the last leader before it leads. A caller that makes
-/// one request after the other finds nobody to interrupt in between. Longer: what no caller waits
-/// for is read later. Shorter: the background thread leads between two such requests, which costs
-/// each of them two switches of threads.
+/// one request after the other then finds no leader to interrupt. Longer: answers that no caller
+/// waits for are read later. Shorter: the background thread leads between two such requests, which
+/// costs each of them two thread switches.
 const LINGER: Duration = Duration::from_millis(1);
 
 /// This many callers that are parked at once are a crowd: the background thread leads for them. A
-/// caller among them would lead until its own answer comes, which is one turn, and then hand over
-/// to another thread. Larger: that is so for more of them. Smaller: fewer callers pay for a thread
-/// between them and the sockets.
+/// caller among them would lead until its own answer arrives, which is one turn, and then hand over
+/// to another thread. Larger: more callers hand over in this way. Smaller: already for fewer
+/// callers, the background thread is between them and the sockets.
 const CROWD: usize = if cfg!(all(loom, test)) { 2 } else { 24 };
 
 /// Turns in a row without a crowd after which the background thread stops leading. Right after a
-/// turn nearly all of a crowd are on their way: they have been answered and are asking again.
+/// turn, most callers of a crowd are not parked: they have been answered and are making the next
+/// request.
 const QUIET_TURNS: u32 = if cfg!(all(loom, test)) { 1 } else { 16 };
 
-/// How long the background thread waits until the callers of a crowd that it has woken have asked
-/// again, so that what they ask for goes out in one write. Longer: one that does not come back
-/// costs the others more. Shorter: more of them are written for by themselves.
+/// How long the background thread waits until the callers of a crowd that it has woken have made
+/// their next requests, so that these are sent in one write. Longer: a caller that makes no further
+/// request delays the others more. Shorter: more requests are written separately.
 const GATHERING: Duration = Duration::from_micros(200);
 
 /// An event loop that several threads run, one at a time.
@@ -55,7 +56,7 @@ pub(crate) trait EventLoop: Send {
     /// Sleeps until there is something to do, and does it. Returns false once the loop has ended.
     fn turn(&mut self) -> bool;
 
-    /// Called before a leader steps down: the next turn may be a while away.
+    /// Called before a leader steps down, because the next turn may come much later.
     fn rest(&mut self);
 }
 
@@ -74,9 +75,9 @@ struct Roles {
     leader: Option<Leader>,
     /// Callers that are parked while another thread leads, the longest waiting first.
     followers: Vec<Arc<Caller>>,
-    /// Unknown until the background thread has begun.
+    /// Unknown until the background thread has started.
     background: Option<Thread>,
-    /// Whether the background thread sleeps until it is to lead, however long that takes.
+    /// Whether the background thread sleeps without a limit until it must lead.
     background_sleeps: bool,
     /// Callers that have become followers.
     arrivals: u64,
@@ -84,8 +85,8 @@ struct Roles {
     seen: u64,
     /// How many of them the background thread waits for.
     awaited: Option<u64>,
-    /// Leaders that have taken a turn and stepped down. A change shows the background thread that
-    /// callers are at work.
+    /// How many leaders have taken a turn and stepped down. A change shows the background thread
+    /// that callers lead.
     terms: u64,
     /// A turn is needed that no caller waits for.
     needed: bool,
@@ -94,8 +95,8 @@ struct Roles {
 #[derive(Clone, Copy)]
 struct Leader {
     thread: ThreadId,
-    /// The background thread, and how many turns it goes on for if no crowd comes again. Without
-    /// any, it steps down for the first caller.
+    /// The background thread, and for how many turns it continues if no crowd returns. With none
+    /// left, it steps down for the first caller.
     background: Option<u32>,
 }
 
@@ -112,7 +113,7 @@ impl Lead {
         })
     }
 
-    /// Keeps the calling thread until `poll` is ready.
+    /// Blocks the calling thread until `poll` is ready.
     ///
     /// # Panics
     /// If `poll` does, or a turn of the event loop on this thread.
@@ -130,7 +131,7 @@ impl Lead {
         }
     }
 
-    /// Leads while nobody else does, until the event loop has ended. For the background thread.
+    /// Leads while no caller does, until the event loop has ended. For the background thread.
     pub(crate) fn run_in_background(&self) {
         lock(&self.roles).background = Some(current());
         loop {
@@ -158,7 +159,7 @@ impl Lead {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(panic) => {
-                    // From here on callers lead by themselves.
+                    // From here on the callers lead.
                     let mut roles = lock(&self.roles);
                     roles.background = None;
                     roles.hand_over();
@@ -169,12 +170,12 @@ impl Lead {
         }
     }
 
-    /// Interrupts the leader, or has another thread lead at once.
+    /// Interrupts the leader, or makes another thread lead at once.
     pub(crate) fn need_attention(&self) {
         let mut roles = lock(&self.roles);
         match roles.leader {
-            // Its turn looks at everything before it sleeps, and after its last turn the next
-            // leader does.
+            // Its turn looks at everything before it sleeps. After its last turn, the next leader
+            // does.
             Some(leader) if leader.thread == current().id() => {}
             Some(_) => (self.interrupt)(),
             None => {
@@ -231,8 +232,8 @@ impl Lead {
         }
     }
 
-    /// Between two turns of the background thread: lets those of a crowd ask again whom the last
-    /// turn has woken. Returns whether it is to step down for a caller.
+    /// Between two turns of the background thread: gives the callers that the last turn has woken
+    /// time to make their next requests. Returns whether it must step down for a caller.
     fn gather_crowd(&self) -> bool {
         let mut roles = lock(&self.roles);
         let serves_crowd = matches!(roles.leader, Some(Leader { background: Some(1..), .. }));
@@ -262,8 +263,8 @@ impl Lead {
         lock(&self.roles).leader.is_some()
     }
 
-    /// Ends the caller's time as a follower. If it was unparked because nobody leads, the next
-    /// thread must learn that.
+    /// Ends the caller's time as a follower. If it was unparked because no thread leads, another
+    /// thread must be unparked.
     fn leave(&self, caller: &Arc<Caller>) {
         let mut roles = lock(&self.roles);
         roles.remove(caller);
@@ -272,8 +273,8 @@ impl Lead {
         }
     }
 
-    /// Takes turns until `enough`, and steps down, also when a turn panics: it calls wakers of
-    /// other threads' futures. Returns whether the event loop has ended.
+    /// Takes turns until `enough`, and steps down, also if a turn panics, because a turn calls
+    /// wakers of other threads' futures. Returns whether the event loop has ended.
     fn lead_until(&self, enough: impl Fn() -> bool) -> bool {
         let mut event_loop = lock(&self.event_loop);
         let mut turns = 0_u64;
@@ -307,7 +308,7 @@ impl Lead {
 }
 
 impl Roles {
-    /// Whether nobody leads, and no caller is better for it.
+    /// Whether no thread leads, and no caller should.
     fn is_for_background(&self) -> bool {
         self.leader.is_none() && (self.followers.is_empty() || self.followers.len() >= CROWD)
     }
@@ -316,7 +317,7 @@ impl Roles {
         self.followers.retain(|other| !Arc::ptr_eq(other, caller));
     }
 
-    /// Nobody leads: tells the thread that is to do it.
+    /// Unparks the thread that must lead, because no thread does.
     fn hand_over(&self) {
         match (self.followers.first(), &self.background) {
             (Some(_), Some(background)) if self.followers.len() >= CROWD => background.unpark(),
@@ -331,7 +332,7 @@ fn catch<R>(act: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
     catch_unwind(AssertUnwindSafe(act))
 }
 
-/// A thread that waits for a future of its own.
+/// A thread that waits for its own future.
 struct Caller {
     thread: Thread,
     /// One of the three constants below. A single variable, so that a wake-up sees whether the
@@ -348,8 +349,8 @@ const LEADING: u8 = 1;
 const WOKEN: u8 = 2;
 
 impl Caller {
-    /// From here on a wake-up asks for another poll. The poll sees all that happened before earlier
-    /// wake-ups.
+    /// From here on, a wake-up requests another poll. The poll sees everything that happened before
+    /// earlier wake-ups.
     fn begin_poll(&self) {
         self.state.swap(WAITING, Ordering::AcqRel);
     }
@@ -379,7 +380,7 @@ impl Wake for Caller {
 
     fn wake_by_ref(self: &Arc<Self>) {
         let before = self.state.swap(WOKEN, Ordering::AcqRel);
-        // On its own thread it neither sleeps in a turn nor is parked.
+        // On its own thread the caller is neither asleep in a turn nor parked.
         if self.thread.id() == current().id() {
             return;
         }

@@ -18,15 +18,14 @@
 //! [`Locker::lock`] waits for a lock for at most 10 s, unless the request or the configuration sets
 //! another timeout, and returns a [`Guard`]. A guard is valid for its TTL, less the time that it
 //! took to get it, less the drift: [`Guard::is_valid`] and [`Guard::check`] look at the clock, and
-//! [`Guard::lost`] tells when the lock is lost.
+//! [`Guard::lost`] resolves when the lock is lost.
 //!
 //! Dropping a guard releases the lock without waiting, and tries to write the release at once, also
 //! as the last statement of `main`. A release that a master never reads leaves the key until its
-//! TTL ends; [`Guard::release`] is the way to be sure.
+//! TTL ends; use [`Guard::release`] to be sure.
 //!
-//! A thread that waits serves the sockets itself; see [`open`]. There is no async runtime in the
-//! tree, but everything that has a `wait` is a future too, for programs with an executor of their
-//! own.
+//! A thread that waits serves the sockets itself; see [`open`]. The dependencies contain no async
+//! runtime, but everything that has a `wait` is a future too, for programs with their own executor.
 //!
 //! [`quorlock-embedded`](https://docs.rs/quorlock-embedded) has masters inside your process, for
 //! tests and examples.
@@ -36,7 +35,7 @@
 //! them. [`quorlock_core::guide`] has more pages: which settings to choose, waiting, fencing tokens
 //! and the restart guard, masters, migrating.
 //!
-//! What a program rarely names, such as the parts of errors and of reports, is in
+//! Types that a program rarely names, such as the parts of errors and of reports, are in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
 mod caller;
@@ -73,12 +72,12 @@ use crate::reactor::Reactor;
 #[cfg(unix)]
 pub use crate::through::{Through, through};
 
-/// Opens a locker. A thread that waits for it serves the sockets itself; one thread in the
-/// background serves what no caller waits for.
+/// Opens a locker. A thread that waits for it serves the sockets itself; one background thread
+/// serves them while no caller waits.
 ///
 /// # Errors
-/// [`OpenError::System`] where the system gives no poll or no thread, and [`OpenError::Tls`] where
-/// TLS is asked for and cannot be used.
+/// [`OpenError::System`] if the system has no poll or no thread left, and [`OpenError::Tls`] if TLS
+/// is requested and cannot be used.
 pub fn open(config: Config) -> Result<Locker, OpenError> {
     open_by(config, None)
 }
@@ -93,7 +92,7 @@ fn open_by(config: Config, connector: Option<&Connector>) -> Result<Locker, Open
     let system = quorlock_host::System::waiting_by(Arc::clone(&leading));
     let (locker, port) = Port::new(config, Arc::new(system));
     let reactor = Reactor::new(port, poll, locker.config(), connector, Waker::from(Arc::clone(&leading)));
-    // An interrupt fails only where the poll is gone, and then no thread sleeps in it.
+    // An interrupt fails only if the poll is gone, and then no thread sleeps in it.
     let lead = Lead::new(reactor, move || drop(interrupt.wake()));
     // It is set once, here.
     let _ = leading.0.set(Arc::downgrade(&lead));
@@ -102,7 +101,7 @@ fn open_by(config: Config, connector: Option<&Connector>) -> Result<Locker, Open
 }
 
 /// The event loop, for the threads that wait and for the front, which wakes it. The loop owns the
-/// other end of the locker, so it is not owned from here.
+/// other end of the locker, so this reference to it is weak.
 #[derive(Default)]
 struct Leading(OnceLock<Weak<Lead>>);
 
@@ -113,7 +112,7 @@ impl Leading {
 }
 
 impl quorlock_host::Wait for Leading {
-    /// The waiting thread serves the sockets itself, unless another does.
+    /// The waiting thread serves the sockets itself, unless another thread does.
     fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
         match self.get() {
             Some(lead) => lead.wait(poll),
@@ -131,7 +130,7 @@ impl std::task::Wake for Leading {
     }
 }
 
-/// With TLS for the masters whose URLs ask for it.
+/// Adds TLS for the masters whose URLs ask for it.
 #[cfg(feature = "tls")]
 fn secured(config: Config) -> Config {
     quorlock_tls::secured(config)

@@ -1,4 +1,4 @@
-//! Sockets of the caller's own: what can be read and written, and a descriptor that tells when.
+//! Sockets of the caller: readable and writable, with a descriptor for the poll.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::mem;
@@ -19,19 +19,19 @@ impl<S: Read + Write + Send> Io for S {}
 
 /// The side that the loop reads. It shares the socket with its [`Sink`].
 pub(crate) struct Own {
-    /// Of the socket, which lives as long as this.
+    /// The descriptor of the socket, which lives as long as this.
     descriptor: RawFd,
     socket: Arc<Mutex<Shared>>,
 }
 
 struct Shared {
-    /// Always there until it is dropped.
+    /// Present until it is dropped.
     socket: Option<Box<dyn Io>>,
-    /// Why nothing more can be written. Reading tells it, behind what has come.
+    /// Why nothing more can be written. Reading reports it, after the bytes that have arrived.
     fault: Option<Cause>,
 }
 
-/// Nothing that runs under this mutex panics without being contained.
+/// Every panic under this mutex is contained.
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -50,12 +50,12 @@ impl Own {
         Box::new(Writer { socket: Arc::clone(&self.socket), unflushed: 0 })
     }
 
-    /// Whether it is to be read, although the poll tells nothing.
+    /// Whether it must be read although the poll reports no event.
     pub(crate) fn has_fault(&self) -> bool {
         lock(&self.socket).fault.is_some()
     }
 
-    /// Reads what has come; `None` if there is nothing.
+    /// Reads the bytes that have arrived; `None` if there are none.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> Option<Result<usize, Cause>> {
         let mut shared = lock(&self.socket);
         match shared.call(|socket| socket.read(buffer)) {
@@ -77,7 +77,7 @@ impl Shared {
                 Ok(Err(error)) if error.kind() == ErrorKind::WouldBlock => None,
                 Ok(Err(error)) => Some(Err(Cause::from(&error))),
                 Err(payload) => {
-                    // Dropping it would be one more call of that code.
+                    // Dropping it would call the caller's code once more.
                     mem::forget(payload);
                     Some(Err(Cause::ConnectorPanicked))
                 }
@@ -87,7 +87,7 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Its panic is no concern of the thread on which the last side goes.
+    /// A panic of the socket must not reach the thread that drops the last side.
     fn drop(&mut self) {
         let socket = self.socket.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(socket))).map_err(mem::forget);
@@ -111,13 +111,13 @@ impl Source for Own {
 /// The side that writes.
 struct Writer {
     socket: Arc<Mutex<Shared>>,
-    /// Bytes that the socket has taken and may keep back. The front takes them for not written, and
-    /// comes again with them when there is room.
+    /// How many bytes the socket has accepted but may not have flushed. The front treats them as
+    /// not written, and passes them in again when there is room.
     unflushed: usize,
 }
 
 impl Write for Writer {
-    /// After an error it calls itself full: that brings the loop to read, which tells the error.
+    /// After an error it reports itself as full: then the loop reads, which reports the error.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut shared = lock(&self.socket);
         let fault = loop {

@@ -29,21 +29,22 @@ enum Link {
 struct Master {
     id: MasterId,
     addresses: Addresses,
-    /// The connector of the caller's own that opens its connections, if there is one.
+    /// The caller's connector that opens its connections, if there is one.
     caller: Option<Caller>,
     link: Link,
     /// There may be something to do in this turn: more to read than one turn allows, or an opening
-    /// that goes on.
+    /// in progress.
     unread: bool,
-    /// The poll has told of room in the socket since the last retry that found none. It tells that
-    /// once, perhaps before the thread that found the socket full has told the front so.
+    /// The poll has reported room in the socket since the last retry that found none. It reports
+    /// that once, perhaps before the thread that found the socket full has reported that to the
+    /// front.
     has_room: bool,
-    /// The other end, or an error, has been seen in the poll: no further event tells of it, so it
-    /// must be read to the end.
+    /// The poll has reported the end or an error of the connection. No further event follows, so
+    /// the socket must be read to its end.
     ended: bool,
 }
 
-/// One turn after the other of the loop.
+/// The state of the loop, which runs turn by turn.
 pub(crate) struct Reactor {
     port: Port,
     poll: Poll,
@@ -54,7 +55,7 @@ pub(crate) struct Reactor {
 }
 
 impl Reactor {
-    /// `waker` interrupts the poll, or has a thread take turns.
+    /// `waker` interrupts the poll, or makes a thread take turns.
     pub(crate) fn new(
         port: Port,
         poll: Poll,
@@ -119,14 +120,15 @@ impl Reactor {
 }
 
 impl EventLoop for Reactor {
-    /// It ends when nobody uses the locker any more.
+    /// The loop ends when the locker is no longer in use.
     fn turn(&mut self) -> bool {
         self.port.register(&self.waker);
-        // The last user may have gone between two turns, and then nothing would end the sleep.
+        // The last user may have dropped the locker between two turns, and then nothing would end
+        // the sleep.
         if self.port.is_finished() {
             return false;
         }
-        // What another thread has answered while no thread led has interrupted no poll.
+        // An answer from another thread while no thread led has interrupted no poll.
         for master in &mut self.masters {
             if matches!(&master.link, Link::Connecting(_, connecting) if connecting.is_due()) {
                 master.advance(&self.port, &self.poll);
@@ -178,8 +180,8 @@ impl Master {
     fn happened(&mut self, event: &Event) {
         match &self.link {
             Link::None => {}
-            // All attempts of an opening have this token, so it goes on once the events of the
-            // others have been seen, too.
+            // All attempts of an opening have this token, so the opening continues only after the
+            // other events have been handled.
             Link::Connecting(..) => self.unread = true,
             Link::Open(..) => {
                 self.has_room |= event.is_writable();
@@ -189,8 +191,8 @@ impl Master {
         }
     }
 
-    /// Whether what its socket had no room for may be written now. A socket that another thread
-    /// finds full interrupts the poll, so that this is looked at behind it.
+    /// Whether bytes that the socket had no room for may be written now. A socket that another
+    /// thread finds full interrupts the poll, so that this is looked at behind it.
     fn can_retry(&self, port: &Port) -> bool {
         self.has_room && port.is_blocked(self.id)
     }
@@ -216,7 +218,7 @@ impl Master {
         });
         match opened {
             Ok((socket, sink)) => {
-                // What has been read ahead is no event.
+                // Bytes that were read ahead cause no event.
                 self.unread = !socket.gives_all();
                 self.link = Link::Open(generation, socket);
                 port.opened(self.id, generation, sink);
@@ -236,7 +238,7 @@ impl Master {
                 None => return,
                 Some(Ok(bytes @ 1..)) => {
                     port.received(self.id, generation, buffer.get(..bytes).unwrap_or_default());
-                    // It gave all that it had; what comes later is a new event.
+                    // The socket is empty; bytes that arrive later cause a new event.
                     if bytes < buffer.len() && !self.ended && socket.gives_all() {
                         return;
                     }
@@ -255,8 +257,8 @@ impl Master {
         match std::mem::replace(&mut self.link, Link::None) {
             Link::None => {}
             Link::Connecting(_, connecting) => connecting.end(poll.registry()),
-            // The write side is a second handle of the same socket, so closing alone would leave it
-            // in the poll.
+            // The write side is a second handle of the same socket, so closing alone would leave
+            // the socket in the poll.
             Link::Open(_, mut socket) => drop(poll.registry().deregister(&mut socket)),
         }
         self.unread = false;

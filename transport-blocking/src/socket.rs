@@ -1,4 +1,4 @@
-//! A connection to one master: over TCP, a Unix domain socket or a socket of the caller's own.
+//! A connection to one master: over TCP, a Unix domain socket or a socket of the caller.
 
 use std::io::{self, Read, Write};
 
@@ -31,7 +31,7 @@ impl Socket {
             Self::Tcp(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
             #[cfg(unix)]
             Self::Unix(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
-            // Its connector has connected it.
+            // The connector has connected it.
             #[cfg(unix)]
             Self::Own(_) => return Some(Ok(())),
         };
@@ -49,7 +49,7 @@ impl Socket {
             Self::Tcp(stream) => {
                 let stream = std::net::TcpStream::from(stream);
                 quorlock_host::keep_alive(&stream);
-                // Requests are small and wait for nothing that would fill a segment.
+                // Requests are small and must not wait for more bytes to fill a segment.
                 let sink = stream.set_nodelay(true).and_then(|()| stream.try_clone());
                 sink.map(|sink| (Self::Tcp(TcpStream::from_std(stream)), Box::new(sink) as Sink))
             }
@@ -69,7 +69,7 @@ impl Socket {
         halves.map_err(|error| Cause::from(&error))
     }
 
-    /// Reads what has come; `None` if there is nothing.
+    /// Reads the bytes that have arrived; `None` if there are none.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Option<Result<usize, Cause>> {
         loop {
             let read = match self {
@@ -87,9 +87,9 @@ impl Socket {
         }
     }
 
-    /// Whether a read that does not fill the buffer has given all that there was. What comes later
-    /// is an event of the poll then. A socket of the caller's own may have read ahead, and gives
-    /// that first.
+    /// Whether a read that does not fill the buffer has emptied the socket. Later bytes then cause
+    /// an event of the poll. A socket of the caller may have read ahead, and returns those bytes
+    /// first.
     pub(crate) fn gives_all(&self) -> bool {
         match self {
             Self::Tcp(_) => true,
@@ -100,7 +100,7 @@ impl Socket {
         }
     }
 
-    /// Whether it is to be read, although the poll tells nothing.
+    /// Whether it must be read although the poll reports no event.
     pub(crate) fn has_fault(&self) -> bool {
         match self {
             Self::Tcp(_) => false,

@@ -1,11 +1,11 @@
-//! What threads wait with: the standard library's primitives, or those of the model checker in
-//! tests with `--cfg loom`.
+//! Primitives with which threads wait: the standard library's, or the model checker's in tests with
+//! `--cfg loom`.
 
 use std::sync::PoisonError;
 
 pub(crate) use imp::*;
 
-/// Locks a mutex, also where a thread has panicked while it held it.
+/// Locks a mutex, also after a thread has panicked while holding it.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -31,7 +31,7 @@ mod imp {
 
     /// A thread that can be unparked.
     ///
-    /// `loom::thread::Thread::unpark` also lets a thread go that waits for a mutex. This one keeps
+    /// `loom::thread::Thread::unpark` also wakes a thread that waits for a mutex. This one keeps
     /// the token for the next [`park`], as the standard library does.
     #[derive(Clone)]
     pub(crate) struct Thread {
@@ -69,7 +69,7 @@ mod imp {
         *token = false;
     }
 
-    /// Time may pass at any speed, so it returns at any moment, with or without a token.
+    /// Time may pass at any speed, so it may return at any moment, with or without a token.
     pub(crate) fn park_timeout(_limit: Duration) {
         loom::thread::yield_now();
     }

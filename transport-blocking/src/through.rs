@@ -1,4 +1,4 @@
-//! Lockers over connections of the caller's own.
+//! Lockers over connections that the caller opens.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -12,12 +12,12 @@ use crate::caller::Connector;
 use crate::own::Own;
 use crate::socket::Socket;
 
-/// Returns a way to open lockers over connections of the caller's own: through a tunnel or a proxy,
-/// or over vsock.
+/// Opens lockers over connections that a connector opens: through a tunnel or a proxy, or over
+/// vsock.
 ///
-/// `connector` is called with the address in a master's URL, or of the server that was found by
-/// asking, and gives a socket: anything that is `Read` and `Write`, with a descriptor (`AsFd`) of
-/// which the system tells when there is something to read and room to write. Unix only.
+/// `connector` is called with the address in a master's URL, or with that of the server that a
+/// Sentinel or a cluster node named. It returns a socket: anything that is `Read` and `Write`, with
+/// a descriptor (`AsFd`) for which the system reports when it is readable and writable. Unix only.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -64,14 +64,13 @@ use crate::socket::Socket;
 /// # Ok(())
 /// # }
 /// ```
-///
-/// # What a connector has to know
-/// It is called once for each opening of a connection, on a thread of its own for each master, as
-/// name resolution is: it may wait, and no lock waits for it. The name is not resolved, and a
-/// connection is used as it is: whether small packets wait for more (`TCP_NODELAY`) and whether the
-/// system probes quiet connections is up to the connector. The address has no user and no password.
-/// TLS of a `rediss://` URL is spoken over the socket, and `sni=` names a master whose certificate
-/// has another name than its URL.
+/// # The contract of a connector
+/// It is called once for each opening of a connection, on a separate thread for each master, as
+/// name resolution is: it may block, and no lock waits for it. The name is not resolved, and a
+/// connection is used as it is: the connector decides whether small packets wait for more
+/// (`TCP_NODELAY`), and whether the system probes quiet connections. The address has no user and no
+/// password. TLS of a `rediss://` URL is spoken over the socket, and `sni=` names a master whose
+/// certificate has another name than its URL.
 ///
 /// *Timeout*: connector, TLS and greeting share the one `connect_timeout`
 /// ([`ConfigBuilder::connect_timeout`](crate::ConfigBuilder::connect_timeout)): after that the
@@ -79,15 +78,15 @@ use crate::socket::Socket;
 /// longer, so it should give up by itself: until it has returned, the connector is not called again
 /// for this master.
 ///
-/// *Cancel safety*: an opening is given up for another one after the longer of four such times and
-/// the longest `reconnect_delay`, and when the locker ends. What a call gives after that is
-/// dropped.
+/// *Cancel safety*: an opening is abandoned for another one after the longer of four such times
+/// and the longest `reconnect_delay`, and when the locker ends. A socket that a call returns after
+/// that is dropped.
 ///
-/// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in [`Cause::Connect`]
-/// or [`Cause::Closed`], and one before the master has answered anything in
-/// [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic of
-/// the connector or of its socket is [`Cause::ConnectorPanicked`]. The next opening follows after
-/// the usual pause, and the other masters decide meanwhile.
+/// *Errors* count like errors of a socket. Only their [`io::ErrorKind`] is kept, because an
+/// error's text may contain a secret: in [`Cause::Connect`], in [`Cause::Closed`], or, before the
+/// master has answered anything, in [`Cause::HungUp`](quorlock_core::Cause::HungUp). A panic of the
+/// connector or of its socket is [`Cause::ConnectorPanicked`]. The next opening follows after the
+/// usual pause, and the other masters decide meanwhile.
 ///
 /// *The socket* is made non-blocking. It may have read ahead. The thread that serves the sockets
 /// reads it, and callers write to it on their threads; each write is flushed. It is dropped at the
@@ -100,7 +99,7 @@ where
     Through { connector }
 }
 
-/// A way to open lockers over connections of the caller's own. [`through`] makes one.
+/// Opens lockers over connections of a connector. [`through`] returns it.
 #[derive(Clone)]
 #[must_use = "it opens nothing by itself"]
 pub struct Through<C> {
@@ -115,8 +114,8 @@ where
     /// Opens a locker as [`open`](crate::open) does, over connections of the connector.
     ///
     /// # Errors
-    /// [`OpenError::System`] where the system gives no poll or no thread, and [`OpenError::Tls`]
-    /// where TLS is asked for and cannot be used.
+    /// [`OpenError::System`] if the system has no poll or no thread left, and [`OpenError::Tls`] if
+    /// TLS is requested and cannot be used.
     pub fn open(self, config: Config) -> Result<Locker, OpenError> {
         let connector = self.connector;
         let connector: Connector = Arc::new(move |to| {

@@ -1,5 +1,4 @@
-//! Connectors and sockets of the caller's own that do what they are allowed to, and what they are
-//! not.
+//! Connectors and sockets of the caller that keep their contract, and some that break it.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -15,7 +14,7 @@ use quorlock_blocking::{Address, Config, Locker, MasterState, through};
 use quorlock_core::{Cause, ServerError};
 use quorlock_embedded::Masters;
 
-/// Far beyond what anything takes that works.
+/// Far longer than anything takes that works.
 const LONG: Duration = Duration::from_secs(20);
 
 /// A socket with a fault or a peculiarity.
@@ -31,9 +30,9 @@ struct Odd {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Ways {
-    /// Hands out one byte after the other of what it has read at once.
+    /// Returns the bytes that it has read at once one by one.
     ReadsAhead,
-    /// Writes to the stream with the second flush.
+    /// Writes to the stream at the second flush.
     KeepsBack,
     FailsToWrite,
     PanicsInRead,
@@ -164,7 +163,7 @@ fn a_connector_or_a_socket_that_panics_fails_its_master_alone() {
 }
 
 #[test]
-fn a_connector_that_takes_too_long_is_called_again_behind_that_and_gives_to_nobody() {
+fn a_connector_that_takes_too_long_is_called_again_afterwards_and_its_late_socket_is_dropped() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
     let (goes_on, waits) = mpsc::channel::<()>();

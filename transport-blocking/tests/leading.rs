@@ -1,4 +1,4 @@
-//! Threads that wait serve the sockets for each other, whatever their own futures do.
+//! Threads that wait serve the sockets for each other, even if their own futures are busy or panic.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,7 +54,7 @@ fn waiting_threads_are_served_while_a_woken_thread_is_busy_in_its_future() {
                 since.elapsed()
             })
         };
-        // It leads, and the busy thread is the first of its followers.
+        // It leads, and the busy thread is the first follower.
         waiter(SETTLED * 4);
         sleep(SETTLED);
         let busy = scope.spawn(|| {

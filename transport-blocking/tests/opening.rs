@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use quorlock_blocking::{AcquireError, Config, open};
 
 #[test]
-fn an_opening_that_fails_at_once_is_told_before_the_connect_timeout() {
+fn an_opening_that_fails_at_once_is_reported_before_the_connect_timeout() {
     let connect_timeout = Duration::from_secs(30);
     let config = Config::builder(["unix:///nowhere/redis.sock"]).connect_timeout(connect_timeout);
     let locker = open(config.build().unwrap()).unwrap();

@@ -45,14 +45,14 @@ impl front::Runtime for Runtime {
     }
 }
 
-/// A socket as the reactor has it, and a second handle past the reactor.
+/// A socket registered with the reactor, and a second handle that bypasses the reactor.
 pub(crate) struct Socket {
     events: Box<dyn Events>,
     direct: Sink,
 }
 
-/// What the reactor tells of a socket. Ready once something has happened since the last call that
-/// was pending, which need not be something to read or room to write.
+/// Returns what the reactor reports about a socket. It is ready once something has happened since
+/// the last pending call, which may be an event without bytes to read or room to write.
 trait Events: Send {
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -73,9 +73,9 @@ impl front::Socket for Socket {
         self.direct.clone()
     }
 
-    /// The waker is registered first and the socket looked at after that, so that what comes in
-    /// between is not missed. It always looks: the reactor may not have run for as long as the
-    /// executor was busy, and one answer brings the others.
+    /// The waker is registered before the socket is read, so that bytes that arrive in between are
+    /// not missed. The socket is read even without an event: while the executor was busy the
+    /// reactor may not have run, and one answer is often followed by others.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], _: bool) -> Poll<io::Result<usize>> {
         loop {
             let is_registered = self.events.poll_readable(cx)?.is_pending();
@@ -98,7 +98,7 @@ impl front::Socket for Socket {
     fn poll_write(&mut self, cx: &mut Context<'_>, write: &mut dyn FnMut() -> bool) -> Poll<()> {
         loop {
             let polled = self.events.poll_writable(cx);
-            // An error is told when the socket is read.
+            // An error is reported when the socket is read.
             if write() || matches!(polled, Poll::Ready(Err(_))) {
                 return Poll::Ready(());
             }

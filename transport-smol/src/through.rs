@@ -1,4 +1,4 @@
-//! Lockers over connections of the caller's own.
+//! Lockers over connections that the caller opens.
 
 use std::fmt;
 use std::future::Future;
@@ -13,11 +13,12 @@ use smol::io::{AsyncRead, AsyncWrite};
 
 use crate::runtime::Runtime;
 
-/// Returns a way to open lockers over connections of the caller's own: through a tunnel or a proxy,
-/// over vsock, or in a simulated network.
+/// Opens lockers over connections that a connector opens: through a tunnel or a proxy, over vsock,
+/// or in a simulated network.
 ///
-/// `connector` is called with the address in a master's URL, or of the server that was found by
-/// asking, and its future gives anything that is `AsyncRead` and `AsyncWrite`.
+/// `connector` is called with the address in a master's URL, or with that of the server that a
+/// Sentinel or a cluster node named. Its future returns anything that is `AsyncRead` and
+/// `AsyncWrite`.
 ///
 /// ```
 /// use quorlock_smol::{Address, Config};
@@ -62,12 +63,11 @@ use crate::runtime::Runtime;
 /// })
 /// # }
 /// ```
-///
-/// # What a connector has to know
+/// # The contract of a connector
 /// It is called once for each opening of a connection, in the driver's task, and so is its future:
-/// neither may block. The name is not resolved, and a connection is used as it is: whether small
-/// packets wait for more (`TCP_NODELAY`) and whether the system probes quiet connections is up to
-/// the connector. The address has no user and no password. TLS of a `rediss://` URL is spoken over
+/// neither may block. The name is not resolved, and a connection is used as it is: the connector
+/// decides whether small packets wait for more (`TCP_NODELAY`), and whether the system probes quiet
+/// connections. The address has no user and no password. TLS of a `rediss://` URL is spoken over
 /// the stream, and `sni=` names a master whose certificate has another name than its URL.
 ///
 /// *Timeout*: connector, TLS and greeting share the one `connect_timeout`
@@ -78,16 +78,15 @@ use crate::runtime::Runtime;
 /// longer of four such times and the longest `reconnect_delay`, and when the locker or its driver
 /// ends.
 ///
-/// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
-/// [`Cause::Connect`](quorlock_core::Cause::Connect) or
-/// [`Cause::Closed`](quorlock_core::Cause::Closed), and one before the master has answered anything
-/// in [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic
-/// of the connector or of its stream is
+/// *Errors* count like errors of a socket. Only their [`io::ErrorKind`] is kept, because an
+/// error's text may contain a secret: in [`Cause::Connect`](quorlock_core::Cause::Connect), in
+/// [`Cause::Closed`](quorlock_core::Cause::Closed), or, before the master has answered anything, in
+/// [`Cause::HungUp`](quorlock_core::Cause::HungUp). A panic of the connector or of its stream is
 /// [`Cause::ConnectorPanicked`](quorlock_core::Cause::ConnectorPanicked). The next opening follows
 /// after the usual pause, and the other masters decide meanwhile.
 ///
 /// *The stream* is read by the driver. Callers write to it on their threads, at once and without
-/// waiting; what it takes is flushed. It is dropped at the end, without being shut down.
+/// waiting; written bytes are flushed. It is dropped at the end, without being shut down.
 pub fn through<C, F, S>(connector: C) -> Through<C>
 where
     C: Fn(Address) -> F + Send + Sync + 'static,
@@ -97,7 +96,7 @@ where
     Through { connector }
 }
 
-/// A way to open lockers over connections of the caller's own. [`through`] makes one.
+/// Opens lockers over connections of a connector. [`through`] returns it.
 #[derive(Clone)]
 #[must_use = "it opens nothing by itself"]
 pub struct Through<C> {
@@ -113,13 +112,13 @@ where
     /// Opens a locker as [`open`](crate::open) does, over connections of the connector.
     ///
     /// # Errors
-    /// [`OpenError::Tls`] where TLS is asked for and cannot be used.
+    /// [`OpenError::Tls`] if TLS is requested and cannot be used.
     pub fn open(self, config: Config) -> Result<Locker, OpenError> {
         crate::spawned(config, |config| self.open_with_driver(config))
     }
 
-    /// A locker, and the driver that must be polled for it, as
-    /// [`open_with_driver`](crate::open_with_driver) gives them, over connections of the connector.
+    /// Returns a locker and its driver, like [`open_with_driver`](crate::open_with_driver), over
+    /// connections of the connector.
     pub fn open_with_driver(self, config: Config) -> (Locker, Driver) {
         let host: Arc<dyn Host> = Arc::new(quorlock_host::System::new());
         let connector = self.connector;

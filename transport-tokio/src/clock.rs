@@ -1,4 +1,4 @@
-//! A host in the time of a runtime.
+//! A host that reads the clock of a runtime.
 
 use std::path::Path;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::runtime::OutsideOfAsync;
 
-/// The system, but for the time: that is a runtime's, which may be simulated.
+/// The system, except for the clock, which is a runtime's and may be simulated.
 pub(crate) struct InTimeOf {
     runtime: Handle,
     origin: tokio::time::Instant,
@@ -24,7 +24,7 @@ impl InTimeOf {
     }
 }
 
-/// Callers ask on any thread, and tokio tells the time of the runtime that a thread is in.
+/// Callers read the clock on any thread; tokio's clock depends on the runtime of that thread.
 fn now(runtime: &Handle) -> tokio::time::Instant {
     let _inside = runtime.enter();
     tokio::time::Instant::now()

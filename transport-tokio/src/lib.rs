@@ -19,15 +19,15 @@
 //! [`Locker::lock`] waits for a lock for at most 10 s, unless the request or the configuration sets
 //! another timeout, and returns a [`Guard`]. A guard is valid for its TTL, less the time that it
 //! took to get it, less the drift: [`Guard::is_valid`] and [`Guard::check`] look at the clock, and
-//! [`Guard::lost`] tells when the lock is lost.
+//! [`Guard::lost`] resolves when the lock is lost.
 //!
 //! Dropping a guard releases the lock without waiting, and tries to write the release at once, also
 //! as the last statement of `main`. A release that a master never reads leaves the key until its
-//! TTL ends; [`Guard::release`] is the way to be sure.
+//! TTL ends; use [`Guard::release`] to be sure.
 //!
-//! In code that is not async, everything that can be awaited has a `wait`. Inside of async code
-//! `wait` panics, as tokio's own `block_on` does, because the thread would wait for itself: use
-//! `.await`, or wait in `tokio::task::spawn_blocking`.
+//! In code that is not async, everything that can be awaited has a `wait`. Inside async code `wait`
+//! panics, as tokio's own `block_on` does, because the thread would wait for itself: use `.await`,
+//! or wait in `tokio::task::spawn_blocking`.
 //!
 //! The driver is a task of the runtime; see [`open`] and [`open_with_driver`].
 //!
@@ -36,7 +36,7 @@
 //! them. [`quorlock_core::guide`] has more pages: which settings to choose, waiting, fencing tokens
 //! and the restart guard, masters, migrating.
 //!
-//! What a program rarely names, such as the parts of errors and of reports, is in
+//! Types that a program rarely names, such as the parts of errors and of reports, are in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
 mod clock;
@@ -66,13 +66,13 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 /// Opens a locker whose driver runs as a task of the present runtime.
 ///
 /// # Errors
-/// [`OpenError::NoRuntime`] outside a tokio runtime, and [`OpenError::Tls`] where TLS is asked for
-/// and cannot be used.
+/// [`OpenError::NoRuntime`] outside a tokio runtime, and [`OpenError::Tls`] if TLS is requested and
+/// cannot be used.
 pub fn open(config: Config) -> Result<Locker, OpenError> {
     spawned(config, open_with_driver)
 }
 
-/// A locker whose driver runs as a task of the present runtime.
+/// Returns a locker whose driver runs as a task of the present runtime.
 fn spawned(
     config: Config,
     open_with_driver: impl FnOnce(Config) -> (Locker, Driver),
@@ -85,16 +85,16 @@ fn spawned(
     Ok(locker)
 }
 
-/// A locker, and the driver that must be polled for it, on whatever task or runtime suits.
+/// Returns a locker and its driver, which must be polled, on any task or runtime.
 ///
-/// With the driver on the same single-threaded executor as the code that locks, no answer has to
-/// change threads.
+/// If the driver is on the same single-threaded executor as the code that locks, answers stay on
+/// one thread.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {
     let system = quorlock_host::System::waiting_by(OutsideOfAsync);
     Driver::open(secured(config), Arc::new(system), Runtime)
 }
 
-/// With TLS for the masters whose URLs ask for it.
+/// Adds TLS for the masters whose URLs ask for it.
 #[cfg(feature = "tls")]
 fn secured(config: Config) -> Config {
     quorlock_tls::secured(config)

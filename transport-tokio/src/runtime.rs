@@ -49,14 +49,14 @@ impl front::Runtime for Runtime {
     }
 }
 
-/// A socket as tokio's reactor has it, and a second handle past the reactor, which would call the
-/// socket full until it has run once.
+/// A socket registered with tokio's reactor, and a second handle that bypasses the reactor: the
+/// reactor reports the socket as full until it has run once.
 pub(crate) struct Socket {
     stream: Box<dyn Stream>,
     direct: Sink,
 }
 
-/// What tokio's streams of either kind can do.
+/// The operations that both kinds of tokio streams have.
 trait Stream: AsyncRead + Send + Unpin {
     fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -92,7 +92,8 @@ impl front::Socket for Socket {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], look: bool) -> Poll<io::Result<usize>> {
         let mut read = ReadBuf::new(buffer);
-        // Not `try_read`, which needs a second system call to learn that there is nothing more.
+        // Not `try_read`, which needs a second system call to learn that there is nothing more to
+        // read.
         match Pin::new(&mut self.stream).poll_read(cx, &mut read)? {
             Poll::Ready(()) => Poll::Ready(Ok(read.filled().len())),
             Poll::Pending if !look => Poll::Pending,
@@ -109,11 +110,12 @@ impl front::Socket for Socket {
         self.stream.poll_read_ready(cx).map(drop)
     }
 
-    /// tokio learns that a socket is full only from an attempt of its own, so `write` is made one.
+    /// tokio learns that a socket is full only from a write that it makes itself, so `write` goes
+    /// through tokio.
     fn poll_write(&mut self, cx: &mut Context<'_>, write: &mut dyn FnMut() -> bool) -> Poll<()> {
         let mut attempt = || if write() { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) };
         while self.stream.try_write(&mut attempt).is_err() {
-            // An error is told when the socket is read.
+            // An error is reported when the socket is read.
             if ready!(self.stream.poll_write_ready(cx)).is_err() {
                 break;
             }
@@ -138,9 +140,9 @@ impl front::Timer for Timer {
 pub(crate) struct OutsideOfAsync;
 
 impl Wait for OutsideOfAsync {
-    /// Only tokio knows whether this thread runs async code, and it tells by a panic:
-    /// `Handle::block_on` refuses there, and is allowed outside of runtimes, in `spawn_blocking`
-    /// and in `block_in_place`.
+    /// Only tokio knows whether this thread runs async code, and it reports that by a panic:
+    /// `Handle::block_on` panics there, and is allowed outside runtimes, in `spawn_blocking` and in
+    /// `block_in_place`.
     fn may_wait(&self) -> bool {
         let Ok(runtime) = Handle::try_current() else { return true };
         catch_unwind(|| runtime.block_on(ready(()))).is_ok()

@@ -1,4 +1,4 @@
-//! Lockers over connections of the caller's own.
+//! Lockers over connections that the caller opens.
 
 use std::fmt;
 use std::future::Future;
@@ -16,11 +16,12 @@ use tokio::runtime::Handle;
 use crate::clock::InTimeOf;
 use crate::runtime::{OutsideOfAsync, Runtime};
 
-/// Returns a way to open lockers over connections of the caller's own: through a tunnel or a proxy,
-/// over vsock, or in a simulated network.
+/// Opens lockers over connections that a connector opens: through a tunnel or a proxy, over vsock,
+/// or in a simulated network.
 ///
-/// `connector` is called with the address in a master's URL, or of the server that was found by
-/// asking, and its future gives anything that is `AsyncRead` and `AsyncWrite`.
+/// `connector` is called with the address in a master's URL, or with that of the server that a
+/// Sentinel or a cluster node named. Its future returns anything that is `AsyncRead` and
+/// `AsyncWrite`.
 ///
 /// ```
 /// use quorlock_tokio::{Address, Config};
@@ -59,12 +60,11 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 /// # Ok(())
 /// # }
 /// ```
-///
-/// # What a connector has to know
+/// # The contract of a connector
 /// It is called once for each opening of a connection, in the driver's task, and so is its future:
-/// neither may block. The name is not resolved, and a connection is used as it is: whether small
-/// packets wait for more (`TCP_NODELAY`) and whether the system probes quiet connections is up to
-/// the connector. The address has no user and no password. TLS of a `rediss://` URL is spoken over
+/// neither may block. The name is not resolved, and a connection is used as it is: the connector
+/// decides whether small packets wait for more (`TCP_NODELAY`), and whether the system probes quiet
+/// connections. The address has no user and no password. TLS of a `rediss://` URL is spoken over
 /// the stream, and `sni=` names a master whose certificate has another name than its URL.
 ///
 /// *Timeout*: connector, TLS and greeting share the one `connect_timeout`
@@ -75,20 +75,19 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 /// longer of four such times and the longest `reconnect_delay`, and when the locker or its driver
 /// ends.
 ///
-/// *Errors* count as those of a socket. Only their [`io::ErrorKind`] is kept, in
-/// [`Cause::Connect`](quorlock_core::Cause::Connect) or
-/// [`Cause::Closed`](quorlock_core::Cause::Closed), and one before the master has answered anything
-/// in [`Cause::HungUp`](quorlock_core::Cause::HungUp): an error's text may hold a secret. A panic
-/// of the connector or of its stream is
+/// *Errors* count like errors of a socket. Only their [`io::ErrorKind`] is kept, because an
+/// error's text may contain a secret: in [`Cause::Connect`](quorlock_core::Cause::Connect), in
+/// [`Cause::Closed`](quorlock_core::Cause::Closed), or, before the master has answered anything, in
+/// [`Cause::HungUp`](quorlock_core::Cause::HungUp). A panic of the connector or of its stream is
 /// [`Cause::ConnectorPanicked`](quorlock_core::Cause::ConnectorPanicked). The next opening follows
 /// after the usual pause, and the other masters decide meanwhile.
 ///
 /// *The stream* is read by the driver. Callers write to it on their threads, at once and without
-/// waiting; what it takes is flushed. It is dropped at the end, without being shut down, and
-/// dropping it must not wait. A stream of tokio takes nothing any more once its runtime has ended:
-/// a guard that is dropped after that leaves its key until the TTL ends. Answers that have come
-/// while the runtime was busy for longer than `request_timeout` count as silence, since a stream is
-/// read only when its runtime says that there is something.
+/// waiting; written bytes are flushed. It is dropped at the end without being shut down, and
+/// dropping it must not block. A tokio stream accepts no bytes once its runtime has ended: a guard
+/// that is dropped after that leaves its key until the TTL ends. Answers that arrive while the
+/// runtime is busy for longer than `request_timeout` count as silence, because a stream is read
+/// only when its runtime reports that it is readable.
 pub fn through<C, F, S>(connector: C) -> Through<C>
 where
     C: Fn(Address) -> F + Send + Sync + 'static,
@@ -98,12 +97,12 @@ where
     Through { connector, time: None }
 }
 
-/// A way to open lockers over connections of the caller's own. [`through`] makes one.
+/// Opens lockers over connections of a connector. [`through`] returns it.
 #[derive(Clone)]
 #[must_use = "it opens nothing by itself"]
 pub struct Through<C> {
     connector: C,
-    /// The runtime whose clock the locker has, instead of the system's.
+    /// The runtime whose clock the locker uses instead of the system's.
     time: Option<Handle>,
 }
 
@@ -113,12 +112,12 @@ where
     F: Future<Output = io::Result<S>> + Send + 'static,
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    /// Has the locker's clock be that of a runtime, for tests in simulated time: in `turmoil`, or
-    /// where `tokio::time` is paused.
+    /// Makes the locker use a runtime's clock, for tests in simulated time: in `turmoil`, or if
+    /// `tokio::time` is paused.
     ///
-    /// Without it a locker has the system's clock: TTLs and timeouts do not pass with simulated
-    /// time. It is for tests alone, since tokio's clock may stand still while the machine sleeps,
-    /// and keys expire meanwhile. Random bytes are still the system's.
+    /// Without it a locker uses the system's clock, so TTLs and timeouts do not follow simulated
+    /// time. Use it only in tests: tokio's clock may stop while the machine sleeps, and keys expire
+    /// meanwhile. Random bytes still come from the system.
     ///
     /// ```
     /// use std::time::Duration;
@@ -160,14 +159,14 @@ where
     /// Opens a locker as [`open`](crate::open) does, over connections of the connector.
     ///
     /// # Errors
-    /// [`OpenError::NoRuntime`] outside a tokio runtime, and [`OpenError::Tls`] where TLS is asked
-    /// for and cannot be used.
+    /// [`OpenError::NoRuntime`] outside a tokio runtime, and [`OpenError::Tls`] if TLS is requested
+    /// and cannot be used.
     pub fn open(self, config: Config) -> Result<Locker, OpenError> {
         crate::spawned(config, |config| self.open_with_driver(config))
     }
 
-    /// A locker, and the driver that must be polled for it, as
-    /// [`open_with_driver`](crate::open_with_driver) gives them, over connections of the connector.
+    /// Returns a locker and its driver, like [`open_with_driver`](crate::open_with_driver), over
+    /// connections of the connector.
     pub fn open_with_driver(self, config: Config) -> (Locker, Driver) {
         let system = System::waiting_by(OutsideOfAsync);
         let host: Arc<dyn Host> = match self.time {

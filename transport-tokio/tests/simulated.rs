@@ -1,4 +1,4 @@
-//! Locks in a simulated network and in simulated time: clients, drivers and masters run inside of
+//! Locks in a simulated network and in simulated time: clients, drivers and masters run inside
 //! `turmoil`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -22,7 +22,7 @@ const MASTERS: [&str; 3] = ["master0", "master1", "master2"];
 const CLIENT: &str = "client";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A master on a simulated host, and the ways to its connections.
+/// A master on a simulated host, and the senders of its connections.
 struct Server {
     master: Master,
     pushes: HashMap<u64, UnboundedSender<Vec<u8>>>,
@@ -62,7 +62,7 @@ async fn answer(mut stream: TcpStream, mut session: Session, server: &RefCell<Se
                 let now = turmoil::since_epoch().unwrap();
                 flow = server.master.serve(&mut session, bytes, now, &mut replies);
                 for push in server.master.take_pushes() {
-                    // One that has gone is not told.
+                    // A closed connection gets no push.
                     let _ = server.pushes[&push.session].send(push.bytes);
                 }
                 replies
@@ -163,13 +163,13 @@ fn locks_end_and_are_renewed_in_simulated_time() -> Result {
 }
 
 #[test]
-fn a_client_on_another_host_waits_and_is_told_of_the_release() -> Result {
+fn a_client_on_another_host_waits_and_is_notified_of_the_release() -> Result {
     let mut sim = network();
     sim.client(CLIENT, async {
         let guard = open().lock("job").ttl(60 * SECOND).await?;
         sleep(3 * SECOND).await;
         guard.release().await?;
-        // The process goes on.
+        // The process continues.
         sleep(SECOND).await;
         Ok(())
     });

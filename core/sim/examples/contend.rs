@@ -85,7 +85,7 @@ fn contend(seed: u64, masters: usize, clients: usize, way: &Way, sum: &mut Sum) 
                 let granted = client.true_time();
                 client.sleep(HOLD).await;
                 log.borrow_mut().push(Turn { client: number, asked, granted, released: client.true_time() });
-                // An answer that is very late is no matter.
+                // Very late answers do not matter.
                 let _ = guard.release().await;
             }
         });

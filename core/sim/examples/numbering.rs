@@ -16,12 +16,12 @@ Usage: numbering [GRANTS]
   GRANTS  how many numbered grants to count for each line; 10000 unless given
 ";
 
-/// How many locks each client of a world seeks.
+/// How many locks each client of a world requests.
 const LOCKS: usize = 100;
 
-/// Clients that do nothing but seek one lock. After every `n`th grant of a master the connection on
-/// which it was asked dies, by turns at once or in silence: its answer is lost with it, and a
-/// request behind it.
+/// Clients that only request one lock, again and again. After every `n`th grant of a master the
+/// connection on which it was asked dies, by turns at once or in silence: its answer is lost with
+/// it, and a request behind it.
 fn plan(seed: u64, clients: usize, one_in: Option<u64>) -> Plan {
     let lock = Step::Lock {
         resource: 0,

@@ -63,7 +63,7 @@ fn contend(
                 let granted = client.true_time();
                 client.sleep(HOLD).await;
                 log.borrow_mut().push(Turn { asked, granted, released: client.true_time() });
-                // An answer that is very late is no matter.
+                // Very late answers do not matter.
                 let _ = permit.release().await;
             }
         });

@@ -161,7 +161,7 @@ fn draw(seed: u64, failure: &Failure) {
     }
 }
 
-/// Finding something is what is wanted here.
+/// The aim here is to find something.
 fn unguarded(options: &Options) -> ExitCode {
     let started = Instant::now();
     let plans = (options.seed..).map(|seed| (seed, options.plan(seed)));

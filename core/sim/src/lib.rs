@@ -30,7 +30,7 @@
 //!
 //! # A property test of your own code
 //!
-//! In this job queue with three workers, no job may be done twice, whatever up to eight faults do.
+//! In this job queue with three workers, no job may be done twice, even with up to eight faults.
 //! Without the call of [`check`](quorlock_core::front::Guard::check) the test fails, because a
 //! worker may pause for longer than its lock is valid. The failure then shows how that happened.
 //!
@@ -40,7 +40,7 @@
 //! use proptest::prelude::*;
 //! use quorlock_sim::{Client, World, strategies};
 //!
-//! /// The code under test: does every job that nobody has done yet.
+//! /// The code under test: does every job that has not been done yet.
 //! async fn work(client: Client, done: Rc<RefCell<BTreeSet<u32>>>) {
 //!     for job in 0..5 {
 //!         let name = format!("job:{job}");

@@ -1,7 +1,7 @@
 //! The fuzzer's corpus through the machine and the model master, without a fuzzer. That of the
 //! guard is in `core/src/wire/corpus_tests.rs`.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 #[path = "../../../tests/fuzz/src/connection.rs"]
@@ -18,11 +18,11 @@ mod node;
 mod replay;
 
 #[test]
-fn a_machine_stands_the_corpus_and_mutations_of_it() {
+fn a_machine_withstands_the_corpus_and_mutations_of_it() {
     replay::replay("connection", 500, connection::run);
 }
 
 #[test]
-fn a_model_master_stands_the_corpus_and_mutations_of_it() {
+fn a_model_master_withstands_the_corpus_and_mutations_of_it() {
     replay::replay("master", 500, master::run);
 }

@@ -1,4 +1,4 @@
-//! The async driver over connections of the caller's own, with model masters behind them.
+//! The async driver over connections of a connector, with model masters behind them.
 
 use std::future::{Future, pending};
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use quorlock_sim::{Flow, Master, Session};
 
 use super::on_a_runtime::{World, turn};
 
-/// What a connector does.
+/// The behaviour of a connector.
 #[derive(Clone, Copy, Default)]
 enum Does {
     #[default]
@@ -24,7 +24,7 @@ enum Does {
     PanicsLater,
 }
 
-/// A connector of which a test sees everything.
+/// A connector that a test can inspect.
 #[derive(Clone, Default)]
 struct Connector(Arc<Mutex<Seen>>);
 

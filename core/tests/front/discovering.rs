@@ -1,4 +1,5 @@
-//! A master that is found by asking: which connections are opened, and who logs in there.
+//! Masters behind Sentinels and in clusters: which connections are opened, and which logins are
+//! used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +8,7 @@ use quorlock_core::{Address, Config, Endpoint, Login, MasterState};
 
 use super::driver::Driver;
 
-/// What a sentinel answers that names `host`, port 7, and knows no others.
+/// The answer of a sentinel that names `host`, port 7, and knows no other sentinels.
 fn names(host: &str) -> String {
     format!("*2\r\n${}\r\n{host}\r\n$1\r\n7\r\n*0\r\n", host.len())
 }
@@ -25,7 +26,7 @@ fn the_server_that_a_sentinel_names_is_opened_and_logged_in_to_and_counts_as_one
     let config = Config::builder(["redis+sentinel://a,b/m?failover=durable"]).credentials(provider);
     let (locker, driver) = Driver::over(config.build().unwrap(), true);
     driver.with_master(0, |master| master.set_password(Some("pw")));
-    // What stands there is no model of a sentinel, so its part is played here.
+    // There is no model of a sentinel, so the test gives its answers.
     driver.hush(0, true);
     driver.turn();
     driver.hears(0, names("s").as_bytes());

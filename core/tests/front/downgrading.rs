@@ -1,4 +1,4 @@
-//! Writers that become readers, and what keeps them from it: whatever else may act for the lock as
+//! Writers that become readers, and what prevents it: anything else that may act for the lock as
 //! a writer.
 
 use quorlock_core::Target;

@@ -18,11 +18,11 @@ pub const fn ms(millis: u64) -> Duration {
 }
 
 /// The most turns in a row before a test fails, at a millisecond each where a caller waits. The
-/// longest wait of these tests takes a tenth of them. Without a bound, one fault hides what all
-/// other tests say.
+/// longest wait of these tests takes a tenth of them. Without a bound, one fault hides the results
+/// of all other tests.
 const MOST_TURNS: u32 = 100_000;
 
-/// How a socket takes bytes.
+/// How a socket accepts bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
     Whole,
@@ -32,7 +32,7 @@ pub enum Manner {
     Interrupted,
     /// None, ever.
     Full,
-    /// It says that it has taken none, without an error.
+    /// It reports that it accepted none, without an error.
     Nothing,
     /// The other side has gone.
     Broken,
@@ -47,16 +47,16 @@ struct Wire {
     session: Session,
     sent: Vec<u8>,
     generation: u32,
-    /// Where its connections were opened to.
+    /// The addresses to which its connections were opened.
     destinations: Vec<String>,
-    /// Where the master's URL asks for TLS.
+    /// The channel, if the master's URL asks for TLS.
     channel: Option<Side>,
-    /// Nothing of what is sent is looked at.
+    /// The master reads nothing that is sent.
     is_hushed: bool,
 }
 
 impl Wire {
-    /// What the master does with what was sent, and answers.
+    /// The master reads the sent bytes, and answers.
     fn serve(&mut self, sent: &[u8], now: Duration, replies: &mut Vec<u8>) {
         let Some(channel) = &mut self.channel else {
             let _ = self.master.serve(&mut self.session, sent, now, replies);
@@ -71,12 +71,12 @@ impl Wire {
     }
 }
 
-/// Everything that a front's driver has, and a waiting thread uses.
+/// The state of a front's driver, which a waiting thread uses.
 pub struct Driver {
     now: Mutex<Instant>,
     has_entropy: bool,
     is_forked: AtomicBool,
-    /// What every password file holds, if they can be read.
+    /// The contents of every password file, if they can be read.
     file: Mutex<Option<Vec<u8>>>,
     /// How often random bytes were drawn.
     drawn: AtomicU8,
@@ -133,7 +133,7 @@ impl Driver {
         look(self.port.lock().unwrap().as_mut().expect("a driver that has not ended"))
     }
 
-    /// The loop ends, and nobody drives any more.
+    /// The loop ends, and nothing drives the port any more.
     pub fn end(&self) {
         let port = self.port.lock().unwrap().take();
         drop(port);
@@ -157,12 +157,12 @@ impl Driver {
         self.wires.lock().unwrap()[master].calls
     }
 
-    /// The master looks at nothing that is sent to it, or does again.
+    /// Makes the master read nothing that is sent to it, or read again.
     pub fn hush(&self, master: usize, is_hushed: bool) {
         self.wires.lock().unwrap()[master].is_hushed = is_hushed;
     }
 
-    /// The other side of a channel asks for something that has nothing to do with what is carried.
+    /// The other side of a channel asks for something that is outside the carried data.
     pub fn channel_asks(&self, master: usize) {
         self.channel_says(master, |channel, said| channel.ask(said));
     }
@@ -182,7 +182,7 @@ impl Driver {
         self.with_port(|port| port.received(self.ids[master], generation, &said));
     }
 
-    /// Changes what stands behind a socket.
+    /// Changes the behaviour of a socket.
     pub fn with_master<R>(&self, master: usize, change: impl FnOnce(&mut Master) -> R) -> R {
         change(&mut self.wires.lock().unwrap()[master].master)
     }
@@ -198,7 +198,7 @@ impl Driver {
         *self.file.lock().unwrap() = Some(bytes.to_vec());
     }
 
-    /// From now on this is the copy in a forked child.
+    /// Makes this the copy in a forked child.
     pub fn fork(&self) {
         self.is_forked.store(true, Ordering::SeqCst);
     }
@@ -212,7 +212,7 @@ impl Driver {
         Duration::from_nanos(self.now.lock().unwrap().as_nanos())
     }
 
-    /// One turn: read, tick, carry out demands. Says whether there is more to do.
+    /// One turn: read, tick, carry out demands. Returns whether there is more to do.
     pub fn turn(self: &Arc<Self>) -> bool {
         self.turn_as(&|| Arc::clone(self))
     }
@@ -257,12 +257,12 @@ impl Driver {
         is_busy || self.wires.lock().unwrap().iter().any(|wire| !wire.sent.is_empty() && !wire.is_hushed)
     }
 
-    /// Where the connections of a master were opened to, one after the other.
+    /// The addresses to which the connections of a master were opened, in order.
     pub fn destinations(&self, master: usize) -> Vec<String> {
         self.wires.lock().unwrap()[master].destinations.clone()
     }
 
-    /// What came on the present connection to a master.
+    /// The bytes that arrived on the present connection to a master.
     pub fn hears(&self, master: usize, bytes: &[u8]) {
         let generation = self.wires.lock().unwrap()[master].generation;
         self.with_port(|port| port.received(self.ids[master], generation, bytes));

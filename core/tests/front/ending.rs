@@ -14,7 +14,7 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
 }
 
 #[test]
-fn whoever_waits_is_told_that_the_driver_has_ended() {
+fn a_waiter_learns_that_the_driver_has_ended() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let held = locker.lock("held").wait().unwrap();
@@ -68,7 +68,7 @@ fn a_lock_whose_driver_has_ended_is_lost_by_every_account() {
     assert!(!guard.is_valid());
     assert_eq!(guard.remaining(), ms(0));
     // Granted before the end and taken after it.
-    let Poll::Ready(Err(error)) = poll(granted) else { panic!("a lock that nobody watches") };
+    let Poll::Ready(Err(error)) = poll(granted) else { panic!("a lock without a watch") };
     assert_eq!(error, AcquireError::DriverEnded);
     assert_eq!(guard.release().wait(), Err(ReleaseError::DriverEnded));
 }
@@ -90,7 +90,7 @@ fn a_driver_is_finished_when_its_last_user_is_gone_and_what_was_sent_is_answered
 }
 
 #[test]
-fn a_driver_does_not_wait_for_ever_for_its_last_answers() {
+fn a_driver_does_not_wait_forever_for_its_last_answers() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     drop(locker.lock("job").wait().unwrap());

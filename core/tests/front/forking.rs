@@ -1,5 +1,4 @@
-//! What a forked child may do with its copies: nothing that the parent would notice, and nothing
-//! that hangs.
+//! A forked child with its copies: its calls do not affect the parent, and do not hang.
 
 use std::future::{Future, IntoFuture};
 use std::pin::pin;

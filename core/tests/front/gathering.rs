@@ -31,7 +31,7 @@ fn keys(driver: &Driver) -> [usize; 3] {
 }
 
 #[test]
-fn what_those_ask_for_who_were_woken_goes_out_in_one_write() {
+fn requests_of_woken_callers_go_out_in_one_write() {
     let (_locker, driver, guards) = two_granted();
     let before = driver.writes(0);
     let releases = guards.map(Guard::release);
@@ -73,7 +73,7 @@ fn a_driver_that_ends_writes_before() {
 }
 
 #[test]
-fn whoever_does_not_wait_writes_at_once() {
+fn a_caller_that_does_not_wait_writes_at_once() {
     let (_locker, driver, [dropped, released]) = two_granted();
     let before = driver.writes(0);
     drop(dropped);

@@ -72,7 +72,7 @@ fn each_of_several_resources_is_kept() {
 }
 
 #[test]
-fn what_one_handle_does_to_the_lock_holds_for_all() {
+fn an_operation_of_one_handle_applies_to_all() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let first = locker.lock("job").ttl(ms(1_000)).renew().wait().unwrap();
@@ -84,7 +84,7 @@ fn what_one_handle_does_to_the_lock_holds_for_all() {
     driver.settle();
     assert_eq!((first.check(), second.check()), (Err(LossCause::Expired), Err(LossCause::Expired)));
     assert_eq!(first.extend(ms(5_000)).wait(), Err(ExtendError::Lost(LossCause::Expired)));
-    // Neither of them can say that the lock was still ours.
+    // Neither of them can confirm that the lock was still ours.
     assert_eq!(first.release().wait(), Err(ReleaseError::NotOurs(Some(LossCause::Expired))));
     assert_eq!(second.release().wait(), Err(ReleaseError::NotOurs(Some(LossCause::Expired))));
     driver.end();
@@ -96,7 +96,7 @@ fn a_lock_with_several_handles_is_not_handed_over() {
     driver.settle();
     let guard = locker.lock("job").wait().unwrap();
     let twin = guard.share();
-    let Err(error) = guard.hand_over() else { panic!("the twin goes on calling it valid") };
+    let Err(error) = guard.hand_over() else { panic!("the twin still considers it valid") };
     assert_eq!(error.kind(), "shared");
     let said = "job not handed over: other handles of the lock are alive: 1; release them first";
     assert_eq!(error.to_string(), said);
@@ -123,7 +123,7 @@ fn an_inner_handle_of_an_owner_keeps_the_lock_from_being_handed_over() {
     let outer = outer.hand_over().unwrap_err().into_guard().unwrap();
     drop(inner);
     let resumption = outer.hand_over().unwrap();
-    // It is the owner's no more.
+    // It no longer belongs to the owner.
     assert_eq!(owner.try_lock("job").wait().unwrap_err().kind(), "held_by_another");
     assert_eq!(locker.release("job", resumption.token).wait(), Ok(Released::Freed));
     drop(owner.try_lock("job").wait().unwrap());

@@ -18,7 +18,7 @@ fn start() -> (Locker, Arc<Driver>, Owner) {
     (locker, driver, owner)
 }
 
-/// The time that a lock needs to come to the next caller of this process.
+/// The time for a lock to pass to the next caller of this process.
 fn pass_on(driver: &Arc<Driver>) {
     for _ in 0..20 {
         driver.settle();
@@ -233,7 +233,7 @@ fn a_request_that_waited_is_told_of_a_loss_before_it_was_polled() {
 }
 
 #[test]
-fn a_request_that_was_not_polled_while_the_lock_was_held_gets_a_lock_of_its_own() {
+fn a_request_that_was_not_polled_while_the_lock_was_held_gets_its_own_lock() {
     let (_locker, driver, owner) = start();
     let mut first = Task::start(owner.lock("job"));
     let mut second = Task::start(owner.lock("job"));

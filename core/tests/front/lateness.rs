@@ -1,4 +1,4 @@
-//! Time in which this process does not get to write or to read is not a master's silence.
+//! Time in which this process cannot write or read does not count as a master's silence.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -28,7 +28,7 @@ fn granted() -> (Locker, Arc<Driver>, Guard) {
     (locker, driver, granted.unwrap())
 }
 
-/// What a release comes to whose answers come with the next turn.
+/// The outcome of a release whose answers arrive with the next turn.
 fn outcome(driver: &Arc<Driver>, mut release: Pin<Box<Release>>) -> Result<Released, ReleaseError> {
     driver.settle();
     match poll(&mut release) {

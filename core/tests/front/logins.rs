@@ -1,4 +1,4 @@
-//! Who logs in: asked at each greeting, and at any time on connections that serve.
+//! Logins: the provider is asked at each greeting, and at any time on connections in use.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use quorlock_core::{Cause, Config, Endpoint, Login, MasterState, ServerError, Un
 
 use super::driver::{Driver, ms};
 
-/// What is asked for logins, and what it says now.
+/// A provider of logins, and its present answer.
 #[derive(Clone)]
 struct Provider(Arc<Mutex<Result<&'static str, Unavailable>>>);
 
@@ -87,7 +87,7 @@ fn without_a_login_the_opening_fails_with_the_reason_and_is_tried_again_soon() {
 }
 
 #[test]
-fn connections_that_serve_log_in_anew_without_an_end() {
+fn connections_in_use_log_in_again_without_being_closed() {
     let provider = Provider::of("first");
     let (locker, driver) = provider.open("first");
     driver.settle();

@@ -1,4 +1,4 @@
-//! The front under a driver written by hand: sockets that take little or nothing, threads that
+//! The front under a hand-written driver: sockets that take little or nothing, threads that
 //! wait, and drivers that end.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]

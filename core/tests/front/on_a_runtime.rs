@@ -13,7 +13,7 @@ use quorlock_core::front::{Driver, Host, Locker, Released, Runtime, Socket, Time
 use quorlock_core::{Config, EntropyFailed, Instant, MasterState};
 use quorlock_sim::{Master, Session};
 
-/// The system, the runtime and the masters in one.
+/// The system, the runtime and the masters together.
 #[derive(Clone, Default)]
 pub(crate) struct World(Arc<Mutex<State>>);
 
@@ -28,7 +28,7 @@ pub(crate) struct State {
     sockets_dropped: usize,
 }
 
-/// What there is between a socket and its master.
+/// The connection between a socket and its master.
 struct Wire {
     master: Master,
     session: Session,
@@ -131,7 +131,7 @@ impl End {
         act(&mut self.world.state().wires[self.place])
     }
 
-    /// Has the master answer what it was sent.
+    /// Makes the master answer what it was sent.
     fn serve(&self) {
         let now = self.world.state().now;
         self.with_wire(|wire| {
@@ -244,7 +244,7 @@ fn a_lock_is_acquired_and_released_and_the_driver_ends_with_its_last_user() {
     assert!((0..4).any(|_| turn(&mut driver).is_ready()));
 }
 
-/// What wakes the driver may be room in a full socket, and it is woken for that only once.
+/// The driver may be woken because a full socket has room, and it is woken for that only once.
 #[test]
 fn a_full_socket_is_tried_again_also_in_the_turn_behind_callers_that_were_woken() {
     let (world, locker, mut driver) = World::connected(3);
@@ -266,7 +266,7 @@ fn a_full_socket_is_tried_again_also_in_the_turn_behind_callers_that_were_woken(
 }
 
 #[test]
-fn the_timer_is_set_anew_only_for_an_earlier_time_or_when_it_has_run_out() {
+fn the_timer_is_set_again_only_for_an_earlier_time_or_when_it_has_run_out() {
     let (world, locker, mut driver) = World::connected(3);
     let mut locks = || {
         let mut seeking = Box::pin(locker.lock("job").into_future());

@@ -1,4 +1,4 @@
-//! Owners of locks: what is held is granted again.
+//! Owners of locks: a held lock is granted again.
 
 use std::convert::Infallible;
 use std::future::{Future, IntoFuture};
@@ -15,7 +15,7 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
 }
 
 #[test]
-fn what_an_owner_holds_it_gets_again_at_once_without_a_request() {
+fn an_owner_gets_a_held_lock_again_at_once_without_a_request() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let owner = locker.owner();
@@ -87,7 +87,7 @@ fn asking_for_what_the_outer_lock_does_not_have_is_an_error_that_names_it() {
     let run = owner.lock("job").run_wait(|_| Ok::<_, Infallible>(()));
     assert_eq!(run.unwrap_err().kind(), "not_acquired", "it asks for renewal");
 
-    // What the lock has may be asked for, and what is not asked for is had.
+    // A request may ask for what the lock has, and gets also what it does not ask for.
     drop(owner.lock("renewed").fenced().heal().renew_for(ms(1_000)).wait().unwrap());
     drop((owner.lock("renewed").renew().wait().unwrap(), owner.lock("renewed").wait().unwrap()));
     assert_eq!(owner.lock("renewed").run_wait(|_| Ok::<_, Infallible>(7)), Ok(7));
@@ -145,13 +145,13 @@ fn an_extension_that_its_caller_gives_up_keeps_no_handle() {
     }
     assert!(outer.ties().is_none());
     driver.settle();
-    assert!(outer.remaining() > ms(4_900), "it was made all the same");
+    assert!(outer.remaining() > ms(4_900), "it was still made");
     assert_eq!(locker.report().acquisitions.abandoned, 1);
     driver.end();
 }
 
 #[test]
-fn an_inner_request_fails_with_the_loss_of_the_outer_lock_until_that_is_let_go() {
+fn an_inner_request_fails_with_the_loss_of_the_outer_lock_until_that_is_dropped() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let owner = locker.owner();
@@ -166,7 +166,7 @@ fn an_inner_request_fails_with_the_loss_of_the_outer_lock_until_that_is_let_go()
         let said = "not acquired again by its owner, whose lock was lost: the lock's validity ran out";
         assert_eq!((error.to_string().as_str(), error.kind()), (said, "lost"));
     }
-    assert_eq!(driver.writes(0), writes, "it does not acquire anew");
+    assert_eq!(driver.writes(0), writes, "it does not acquire again");
     drop(outer);
     assert_eq!(owner.lock("job").wait().unwrap_err(), AcquireError::Lost(LossCause::Expired));
     drop(twin);

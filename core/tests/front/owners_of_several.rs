@@ -57,7 +57,7 @@ fn a_part_of_a_batch_is_another_handle_of_the_whole() {
 }
 
 #[test]
-fn what_would_wait_for_a_lock_of_its_own_owner_is_refused_at_once() {
+fn a_request_that_would_wait_for_its_own_owner_is_refused_at_once() {
     let (locker, driver, owner) = start();
     let group = || Group::new("team").unwrap();
     let one = owner.lock("b").wait().unwrap();
@@ -111,7 +111,7 @@ fn a_writer_that_became_a_reader_is_its_owners_reader() {
 }
 
 #[test]
-fn a_lost_lock_in_the_way_is_told_as_the_loss() {
+fn a_request_that_meets_a_lost_lock_ends_with_the_loss() {
     let (_locker, driver, owner) = start();
     let outer = owner.lock("b").ttl(ms(1_000)).wait().unwrap();
     driver.pass(ms(2_000));

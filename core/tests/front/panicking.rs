@@ -1,4 +1,4 @@
-//! Code of others that panics harms nobody else.
+//! A panic in the caller's code affects no other caller.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;

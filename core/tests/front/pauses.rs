@@ -1,4 +1,4 @@
-//! Pauses: a process that was stopped for longer than its lock is valid never hears that it holds
+//! Pauses: a process that was stopped for longer than its lock is valid is never told that it holds
 //! it.
 
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ fn poll<F: Future>(future: F) -> Poll<F::Output> {
     pin!(future).as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What a holder may ask, in this order of numbers. Each says that the lock is not held.
+/// The calls of a holder, by number. Each reports that the lock is not held.
 const QUESTIONS: usize = 7;
 
 fn ask(question: usize, guard: &Guard, driver: &std::sync::Arc<Driver>) {
@@ -37,7 +37,7 @@ fn ask(question: usize, guard: &Guard, driver: &std::sync::Arc<Driver>) {
 
 #[test]
 fn after_a_pause_nothing_says_held_in_whatever_order_it_is_asked() {
-    // Past the guard's end, with keys that live on for a little, and past those, too.
+    // Past the guard's end, with keys that live a little longer, and past those too.
     for (pause, renewed) in [(ms(989), false), (ms(989), true), (ms(100_000), true)] {
         for order in 0..QUESTIONS.pow(3) {
             let (locker, driver) = Driver::start(3);

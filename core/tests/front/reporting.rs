@@ -1,4 +1,4 @@
-//! What a locker says that it has done.
+//! The reports of a locker.
 
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
@@ -26,7 +26,7 @@ fn every_acquisition_ends_in_one_count() {
     assert_eq!((report.acquisitions, report.held, report.waiting), Default::default());
 
     let guard = locker.lock("job").wait().unwrap();
-    assert!(locker.try_lock("job").wait().is_err(), "the masters are asked, as nobody waits");
+    assert!(locker.try_lock("job").wait().is_err(), "the masters are asked, because no caller waits");
     assert!(locker.lock("").wait().is_err());
     assert!(locker.lock("other").ttl(ms(0)).wait().is_err());
     let waiting = locker.lock("job").into_future();

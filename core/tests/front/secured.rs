@@ -106,7 +106,7 @@ fn a_handshake_that_is_not_answered_is_told_apart_from_a_connection_that_does_no
 }
 
 #[test]
-fn what_a_channel_says_of_itself_does_not_keep_a_silent_master() {
+fn control_messages_of_a_channel_do_not_keep_a_silent_master() {
     let (locker, driver, toy) = start(&["rediss://a"]);
     driver.settle();
     drop(lock(&locker, &driver, "job"));
@@ -137,7 +137,7 @@ fn what_a_channel_asks_for_is_answered_before_what_comes_next() {
 }
 
 #[test]
-fn a_peer_that_ends_its_channel_is_connected_to_anew() {
+fn a_peer_that_ends_its_channel_is_connected_to_again() {
     let (locker, driver, toy) = start(&["rediss://a"]);
     driver.settle();
     drop(lock(&locker, &driver, "job"));
@@ -177,7 +177,7 @@ fn a_channel_that_encrypts_no_more_is_an_end_of_its_connection() {
             driver.pass(ms(5));
             poll(&mut seeking)
         });
-        drop(guard.expect("the next connection has keys of its own"));
+        drop(guard.expect("the next connection has its own keys"));
         driver.settle();
         driver.pass(ms(11_000));
     }

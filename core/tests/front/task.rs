@@ -25,7 +25,7 @@ pub struct Task<G = Guard> {
 }
 
 impl<G: Granted> Task<G> {
-    /// Polled once.
+    /// Polls it once.
     pub fn start(request: Request<G>) -> Self {
         let mut task = Self { future: Box::pin(request.into_future()), woken: Arc::default() };
         assert!(task.poll().is_pending());

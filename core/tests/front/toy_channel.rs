@@ -1,4 +1,4 @@
-//! A channel that protects nothing, with what real ones have: a handshake of one round trip,
+//! A channel that protects nothing but has the parts of a real one: a handshake of one round trip,
 //! records with numbers, and ends.
 //!
 //! A record is its length in two bytes, its number, its kind, and its contents. Both sides count,
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use quorlock_core::{Address, Cause, Channel, ChannelState, Endpoint, Security, TlsFault};
 
-/// What the clients of a test do beyond the usual.
+/// The settings of a test's clients.
 #[derive(Debug, Default)]
 pub struct Toy {
     /// How many channels were made.
@@ -54,7 +54,7 @@ pub struct Side {
 
 const HELLO: u8 = b'H';
 const DATA: u8 = b'D';
-/// Messages of the channel's own, without anything in them; the first asks for the second.
+/// Empty control messages of the channel; the first requests the second.
 const ASK: u8 = b'A';
 const ANSWER: u8 = b'N';
 const END: u8 = b'E';

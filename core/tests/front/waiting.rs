@@ -1,4 +1,4 @@
-//! Threads that wait, and drive meanwhile.
+//! Threads that drive while they wait.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -52,7 +52,7 @@ fn a_scope_on_this_thread_is_renewed_and_gives_its_value() {
 }
 
 #[test]
-fn an_invalid_request_is_told_without_the_error_of_acquiring_around_it() {
+fn an_invalid_request_is_reported_without_the_error_of_acquiring_around_it() {
     let (locker, driver) = Driver::start(3);
     let mut is_called = false;
     let refused = locker.lock("").run_wait(|_| {
@@ -76,7 +76,7 @@ fn a_grant_that_its_caller_takes_too_late_is_sought_again() {
     let mut poll = || seeking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(poll().is_pending());
     driver.settle();
-    // Granted by now, but the caller is not polled until nothing is left of it.
+    // Granted by now, but the caller is polled only after the validity has ended.
     driver.pass(ms(2_000));
     assert!(poll().is_pending());
     driver.settle();
@@ -96,7 +96,7 @@ fn a_driver_is_told_how_long_to_sleep() {
     let asleep = driver.with_port(|port| port.sleep()).unwrap();
     assert!(
         asleep > Duration::ZERO && asleep <= ms(1_000),
-        "timers may stand still while a lock is held: {asleep:?}"
+        "timers may stop while a lock is held: {asleep:?}"
     );
     guard.release().wait().unwrap();
     driver.pass(ms(60_000));

@@ -1,4 +1,4 @@
-//! Sockets that do not take everything.
+//! Sockets that do not accept everything.
 
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
@@ -53,7 +53,7 @@ fn a_write_that_is_interrupted_is_made_again_at_once() {
 }
 
 #[test]
-fn one_socket_that_takes_nothing_keeps_nobody_waiting() {
+fn one_socket_that_accepts_nothing_delays_no_caller() {
     for manner in [Manner::Full, Manner::Nothing, Manner::Broken] {
         let (locker, driver) = Driver::start(3);
         driver.settle();
@@ -63,7 +63,7 @@ fn one_socket_that_takes_nothing_keeps_nobody_waiting() {
         driver.settle();
         let guard = poll(&mut seeking).unwrap_or_else(|| panic!("{manner:?}"));
         assert_eq!(driver.is_blocked(1), manner == Manner::Full, "{manner:?}");
-        // What the lost connection had not taken does not come over the next one.
+        // Bytes that the lost connection had not accepted are not sent on the next one.
         driver.lose(1);
         driver.settle();
         driver.takes(1, Manner::Whole);

@@ -10,7 +10,7 @@ use super::driver::{Driver, ms};
 use super::observed;
 
 #[test]
-fn another_server_in_a_masters_place_is_told() {
+fn another_server_in_a_masters_place_is_reported() {
     observed(|capture| {
         let (locker, driver) = Driver::start(1);
         let mut other = Master::new(9);

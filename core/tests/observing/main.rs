@@ -1,8 +1,7 @@
-//! What a subscriber of `tracing` is told, and that no secret is in it.
-//!
-//! In a program of its own, in which nothing is told before there is a subscriber: what `tracing`
-//! finds out about a place in the code it keeps, and a subscriber that comes at the same moment in
-//! another thread may be left out of it.
+//! The events for a subscriber of `tracing`, none of which contains a secret. In a separate
+//! program, in which nothing is reported before there is a subscriber: `tracing` caches its
+//! decision about each place in the code, and may miss a subscriber that is installed at the same
+//! moment in another thread.
 
 #![cfg(feature = "tracing")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
@@ -73,7 +72,7 @@ impl Capture {
         self.0.lock().unwrap().0.clone()
     }
 
-    /// From now on it asks this locker whenever it is told something.
+    /// Makes it query this locker at every event.
     fn ask(&self, locker: Option<Locker>) {
         let before = std::mem::replace(&mut *self.1.lock().unwrap(), locker);
         drop(before);
@@ -81,7 +80,7 @@ impl Capture {
 
     fn is_told(&self) {
         let locker = self.1.lock().unwrap().clone();
-        // It hangs where it is told something under the machine's mutex.
+        // It hangs if an event comes while the machine's mutex is held.
         let _ = locker.map(|locker| locker.report());
     }
 
@@ -117,7 +116,7 @@ impl Capture {
 }
 
 thread_local! {
-    /// What the test of this thread captures with.
+    /// The capture of this thread's test.
     static HERE: RefCell<Option<Capture>> = const { RefCell::new(None) };
 }
 
@@ -270,8 +269,7 @@ fn masters_are_told_as_they_come_and_go_and_when_they_do_not_vote() {
         let remaining: u64 = quarantined[0].field("quorlock.quarantine_ms").parse().unwrap();
         assert!((29_000..=31_000).contains(&remaining), "{remaining}");
 
-        // Asked for again and again, a master that does not vote is told once, and so is one that
-        // stays down.
+        // A master that does not vote is reported only once, and so is one that stays down.
         for _ in 0..3 {
             assert!(locker.try_lock("job").wait().is_err());
             driver.pass(ms(2_000));
@@ -295,7 +293,7 @@ fn masters_are_told_as_they_come_and_go_and_when_they_do_not_vote() {
 }
 
 #[test]
-fn what_a_master_denies_is_told() {
+fn a_denied_permission_is_reported() {
     observed(|capture| {
         let config = Config::new(["redis://master0"]).unwrap();
         let (_locker, driver) = Driver::over(config, true);
@@ -307,7 +305,7 @@ fn what_a_master_denies_is_told() {
 }
 
 #[test]
-fn replicas_of_a_guarded_master_are_told() {
+fn replicas_of_a_guarded_master_are_reported() {
     observed(|capture| {
         let config = Config::builder(["redis://master0"]).restart_guard(ms(30_000)).build().unwrap();
         let (_locker, driver) = Driver::over(config, true);
@@ -339,7 +337,7 @@ fn a_subscriber_may_use_the_locker() {
 }
 
 #[test]
-fn a_subscriber_that_panics_keeps_nobody_from_being_woken_or_told() {
+fn a_subscriber_that_panics_keeps_no_caller_from_being_woken() {
     observed(|capture| {
         let (locker, driver) = Driver::start(3);
         driver.settle();
@@ -370,7 +368,7 @@ impl Wake for Woken {
 }
 
 #[test]
-fn no_token_and_no_password_is_told() {
+fn no_token_and_no_password_is_shown() {
     observed(|capture| {
         let urls = (0..3).map(|number| format!("redis://someone:geheim@master{number}"));
         let (locker, driver) = Driver::over(Config::new(urls).unwrap(), true);

@@ -1,4 +1,4 @@
-//! Asking about locks that are shared and about permits, and clearing them.
+//! Inspecting shared locks and permits, and clearing them.
 
 use quorlock_core::{
     Acquire, Deletion, Event, ForceReleased, Inspection, Instant, LockId, LockState, ReleaseOutcome,
@@ -29,7 +29,7 @@ fn key() -> Resource {
 
 const SHARED: &str = "quorlock:shared/{x}";
 
-/// Executes a command as a person at a master's prompt would.
+/// Executes a command like a person at a master's prompt.
 fn execute(master: &mut Master, words: &[&str], now: Instant) {
     let command = quorlock_sim::Command::new(words.iter().copied());
     master.execute(&mut quorlock_sim::Session::new(), &command, now);
@@ -90,7 +90,7 @@ fn release_token(world: &mut World, node: usize, token: Token) -> ReleaseOutcome
 }
 
 #[test]
-fn readers_are_counted_and_the_last_end_is_told() {
+fn readers_are_counted_and_the_last_end_is_reported() {
     let mut world = two_processes();
     hold_by(&mut world, 0, &read());
     world.pass(ms(3_000));
@@ -113,7 +113,7 @@ fn readers_are_counted_and_the_last_end_is_told() {
 }
 
 #[test]
-fn a_group_is_named_and_a_writer_that_waits_is_told() {
+fn a_group_is_named_and_a_waiting_writer_is_reported() {
     let mut world = two_processes();
     let group = quorlock_core::Group::new("job:42").unwrap();
     hold_by(&mut world, 0, &wanted(targets(Target::share("x", group.clone()))));
@@ -135,14 +135,14 @@ fn readers_that_a_master_has_forgotten_are_not_counted() {
     let now = world.now;
     world.masters.iter_mut().for_each(|master| execute(master, &["DEL", SHARED], now));
     assert_eq!(inspect(&mut world, 1).state(), LockState::Split);
-    // The next one leaves an entry for those that are lost.
+    // The next one leaves an entry for the lost ones.
     hold_by(&mut world, 1, &read());
     let LockState::Shared(sharing) = inspect(&mut world, 1).state() else { panic!("it is shared") };
     assert_eq!(sharing.sharers, Some(1));
 }
 
 #[test]
-fn permits_are_told_by_their_indices() {
+fn permits_are_reported_by_their_indices() {
     let mut world = two_processes();
     assert_eq!(inspect_permits(&mut world, 1).to_string(), "none of 4 permits held");
     let (lock, _) = hold_by(&mut world, 0, &wanted(permits()));
@@ -182,7 +182,7 @@ fn the_token_of_a_reader_is_released_and_others_stay() {
 }
 
 #[test]
-fn a_shared_lock_is_cleared_with_all_who_share_it() {
+fn a_shared_lock_is_cleared_with_all_its_sharers() {
     let mut world = two_processes();
     let (lock, _) = hold_by(&mut world, 0, &read());
     hold_by(&mut world, 0, &read());
@@ -219,7 +219,7 @@ fn a_deletion_that_is_executed_late_does_nothing_to_later_readers() {
 }
 
 #[test]
-fn what_is_of_another_type_beside_a_shared_key_is_no_reader() {
+fn a_key_of_another_type_beside_a_shared_key_is_not_a_reader() {
     let mut world = two_processes();
     hold_by(&mut world, 0, &read());
     let now = world.now;

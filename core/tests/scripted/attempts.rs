@@ -1,5 +1,5 @@
-//! What an attempt that fails leaves behind: when the next one comes, who is released, and which
-//! votes are told.
+//! After a failed attempt: when the next one comes, which masters are released, and which votes are
+//! reported.
 
 use quorlock_core::{Acquire, AcquireError, Cause, Event, LockId, ServerError, Vote};
 
@@ -20,7 +20,7 @@ fn asked(world: &World) -> Vec<std::time::Duration> {
 }
 
 #[test]
-fn a_wait_that_ends_in_the_middle_of_the_only_round_tells_the_votes_so_far() {
+fn a_wait_that_ends_in_the_middle_of_the_only_round_reports_the_votes_so_far() {
     let mut world = World::of(3);
     world.masters[1].flow = Flow::Stopped;
     world.masters[2].flow = Flow::Stopped;
@@ -36,7 +36,7 @@ fn a_wait_that_ends_in_the_middle_of_the_only_round_tells_the_votes_so_far() {
 }
 
 #[test]
-fn a_wait_that_ends_in_the_middle_of_a_later_round_tells_the_votes_of_the_round_before() {
+fn a_wait_that_ends_in_the_middle_of_a_later_round_reports_the_votes_of_the_round_before() {
     let mut world = World::ready(settings(3).retry_delay(ms(50)..=ms(50)).request_timeout(ms(200)));
     world.each(|master| master.hold_by_another(KEY, None));
     let start = world.now;
@@ -120,7 +120,7 @@ fn an_attempt_is_repeated_where_a_fresh_connection_and_an_outstanding_vote_can_w
 }
 
 #[test]
-fn a_vote_that_may_tell_held_by_another_from_no_quorum_is_waited_for() {
+fn a_vote_that_decides_between_held_by_another_and_no_quorum_is_waited_for() {
     for held in [true, false] {
         let mut world = World::of(3);
         world.masters[0].hold_by_another(KEY, None);
@@ -140,7 +140,7 @@ fn a_vote_that_may_tell_held_by_another_from_no_quorum_is_waited_for() {
 }
 
 #[test]
-fn a_permission_that_is_missing_for_the_read_is_told_in_place_of_the_refusal() {
+fn a_permission_that_is_missing_for_the_read_is_reported_instead_of_the_refusal() {
     let mut world = World::of(3);
     world.each(|master| {
         master.hold_by_another(KEY, None);
@@ -160,7 +160,7 @@ fn what_the_read_says_changes_no_vote_but_a_refusal() {
         world.masters[master].hold_by_another(KEY, None);
     }
     world.masters[0].fails("UNDO", "NOPERM this user has no permissions to run the 'evalsha' command");
-    // No second round fits, and until the time is up everything that the releases find is heard.
+    // No second round fits, and until the timeout all answers to the releases are read.
     world.acquire(&timeout(30));
     let error = world.refusal();
     let oom = Vote::Failed(Cause::Server(ServerError::Oom));
@@ -206,7 +206,7 @@ impl quorlock_core::Entropy for Few {
 }
 
 #[test]
-fn an_attempt_without_a_token_of_its_own_is_not_made() {
+fn an_attempt_without_its_own_token_is_not_made() {
     let config = settings(1).build().unwrap();
     let (id, mut now) = (config.master_ids().next().unwrap(), quorlock_core::Instant::ORIGIN);
     // One for the seed of the pauses, one for the first attempt.

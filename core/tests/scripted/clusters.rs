@@ -42,7 +42,7 @@ fn kinds(settings: &quorlock_core::Config) -> Vec<Targets> {
 }
 
 #[test]
-fn every_kind_of_lock_is_had_extended_asked_about_and_released_in_one_slot() {
+fn every_kind_of_lock_is_granted_extended_inspected_and_released_in_one_slot() {
     for (fenced, guarded) in [(false, false), (true, false), (false, true), (true, true)] {
         let settings = || {
             let settings = urls(3, "");
@@ -98,7 +98,7 @@ fn waiters_are_woken_by_changes_of_keys_with_their_tag() {
 }
 
 #[test]
-fn a_node_that_is_not_the_owner_any_more_is_left_at_once() {
+fn a_node_that_no_longer_owns_the_slot_is_left_at_once() {
     let mut world = owners(urls(1, ""));
     let lock = world.hold(&wanted(ms(10_000)));
     world.masters[0].server.set_slot(Slot::Elsewhere("b:7001".to_owned()));

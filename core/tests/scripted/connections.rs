@@ -1,4 +1,4 @@
-//! Connections that come, go and come again.
+//! Connections that open, end and open again.
 
 use quorlock_core::{Acquire, AcquireError, Cause, Event, MasterState, ReleaseOutcome, WakeReason};
 
@@ -13,7 +13,7 @@ fn the_first_lock_after_the_start_waits_for_the_connections() {
 }
 
 #[test]
-fn a_first_lock_whose_masters_do_not_connect_ends_with_the_connect_time_out() {
+fn a_first_lock_whose_masters_do_not_connect_ends_with_the_connect_timeout() {
     let mut world = World::cold(settings(3));
     world.each(|master| master.reach = Reach::Ignores);
     let start = world.now;
@@ -42,7 +42,7 @@ fn reconnects_back_off_up_to_their_cap_and_no_further() {
 }
 
 #[test]
-fn an_idle_machine_asks_for_nothing_but_one_attempt_per_cap_for_each_dead_master() {
+fn an_idle_machine_makes_only_one_attempt_per_cap_for_each_dead_master() {
     let mut world = World::of(3);
     world.masters[2].reach = Reach::Refuses;
     world.cut(0, 2);
@@ -246,7 +246,7 @@ fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle(
     world.cancel(lock);
     world.pump();
     assert!(!world.nodes[0].machine.is_idle());
-    // But it does not wait for one that does not come.
+    // But it does not wait for one that does not open.
     let mut dead = world.clone();
     dead.pass(ms(250));
     assert!(dead.nodes[0].machine.is_idle());
@@ -258,8 +258,8 @@ fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle(
 
 #[test]
 fn one_server_behind_two_addresses_is_not_counted_twice_as_a_holder_either() {
-    // Both connections come anew in the middle of everything, and the server's other address gets
-    // the vote.
+    // Both connections are opened again in the middle of everything, and the server's other address
+    // gets the vote.
     let mut world = World::cold(settings(3));
     world.masters[1].server = world.masters[0].server.clone();
     world.masters[1].flow = Flow::RepliesHeld;
@@ -282,7 +282,7 @@ fn one_server_behind_two_addresses_is_not_counted_twice_as_a_holder_either() {
 }
 
 #[test]
-fn a_release_is_not_owed_for_ever_to_a_server_that_ends_every_connection_that_it_comes_on() {
+fn a_release_is_not_owed_forever_to_a_server_that_ends_every_connection() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     world.masters[2].flow = Flow::RepliesHeld;
@@ -298,7 +298,7 @@ fn a_release_is_not_owed_for_ever_to_a_server_that_ends_every_connection_that_it
         if before > seen {
             seen = before;
             last = world.now;
-            world.cut_if_it_stands(0, 2);
+            world.cut_if_it_is_open(0, 2);
         }
         world.pump();
         if world.masters[2].count("RELEASE") == before && !world.deliver(0, 2) {

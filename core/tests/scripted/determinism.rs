@@ -4,7 +4,7 @@ use quorlock_core::Acquire;
 
 use super::world::{Flow, KEY, Reach, World, ms, settings, wanted};
 
-/// A story with a bit of everything, and all that came out of it.
+/// A run with a bit of everything, and all its outputs.
 fn story(seed: u64) -> (Vec<u8>, String) {
     let mut world = World::cold(settings(3));
     world.nodes.clear();
@@ -37,7 +37,7 @@ fn the_same_inputs_give_the_same_outputs_byte_for_byte() {
 }
 
 #[test]
-fn a_copy_of_a_machine_goes_on_like_the_original() {
+fn a_copy_of_a_machine_continues_like_the_original() {
     let mut world = World::of(3);
     world.hold(&Acquire { renew_for: Some(ms(5_000)), ..wanted(ms(1_000)) });
     let mut copy = world.clone();

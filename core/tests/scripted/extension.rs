@@ -1,4 +1,4 @@
-//! Extensions: what counts, what is never shortened, what ends a guard.
+//! Extensions: which votes count, that nothing is shortened, and what ends a guard.
 
 use quorlock_core::{Acquire, Event, ExtendError, LossCause, ReleaseOutcome};
 
@@ -120,7 +120,7 @@ fn missing_answers_leave_the_guard_as_valid_as_it_was_and_delete_nothing() {
 }
 
 #[test]
-fn not_yours_from_a_majority_ends_the_guard_at_once_and_is_told() {
+fn not_yours_from_a_majority_ends_the_guard_at_once_and_is_reported() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     for master in 0..2 {
@@ -205,7 +205,7 @@ fn a_master_on_which_a_parting_release_was_written_is_never_counted() {
 }
 
 #[test]
-fn an_extension_that_was_given_up_and_succeeds_late_is_told_once() {
+fn an_extension_that_was_given_up_and_succeeds_late_is_reported_once() {
     // The connections are slow but flowing, so that answers still come after they were counted as
     // missing.
     let mut world = World::of(5);

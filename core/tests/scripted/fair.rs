@@ -18,7 +18,7 @@ pub fn processes(masters: usize, count: u64) -> World {
     world
 }
 
-/// The first process holds the lock, and the others wait for it in their order.
+/// The first process holds the lock, and the others wait for it in order.
 fn queue(masters: usize, count: u64) -> (World, Vec<LockId>) {
     let mut world = processes(masters, count);
     let mut locks = vec![world.hold(&fair())];
@@ -52,7 +52,7 @@ pub fn places(world: &World, master: usize) -> usize {
 }
 
 #[test]
-fn a_lock_that_nobody_else_wants_costs_each_master_one_request_and_one_release() {
+fn an_uncontended_fair_lock_costs_each_master_one_request_and_one_release() {
     for masters in [1, 3, 4, 5] {
         for fenced in [false, true] {
             let mut world = World::of(masters);
@@ -75,7 +75,7 @@ fn a_lock_that_nobody_else_wants_costs_each_master_one_request_and_one_release()
 }
 
 #[test]
-pub fn processes_are_served_in_the_order_of_their_coming() {
+pub fn processes_are_served_in_order_of_arrival() {
     for masters in [1, 3, 4, 5] {
         let (mut world, locks) = queue(masters, 5);
         world.pass(ms(50));
@@ -181,7 +181,7 @@ fn a_waiter_that_gives_up_leaves_the_queue() {
 }
 
 #[test]
-fn one_that_waits_no_longer_than_its_timeout_leaves_the_queue() {
+fn a_waiter_leaves_the_queue_at_its_timeout() {
     let mut world = processes(3, 2);
     world.hold(&fair());
     world.acquire_by(1, &Acquire { timeout: Some(ms(700)), ..fair() });
@@ -192,7 +192,7 @@ fn one_that_waits_no_longer_than_its_timeout_leaves_the_queue() {
 }
 
 #[test]
-fn a_waiter_that_reaches_one_master_stops_nobody() {
+fn a_waiter_that_reaches_one_master_blocks_no_other_waiter() {
     let mut world = processes(3, 3);
     let held = world.hold(&fair());
     // The second process reaches the first master only, and comes before the third one there.
@@ -217,7 +217,7 @@ fn a_lost_attempt_keeps_the_place() {
     let held = world.hold(&fair());
     let second = world.acquire_by(1, &fair());
     world.pump();
-    // One master is free too early: the waiter that asks there is granted it, and gives it back.
+    // One master is free too early: the waiter is granted the lock there, and releases it.
     world.masters[0].forget_keys();
     world.pass(ms(400));
     assert!((0..3).all(|master| places(&world, master) >= 1));
@@ -231,7 +231,7 @@ fn a_lost_attempt_keeps_the_place() {
 #[test]
 fn what_takes_a_lost_attempt_back_keeps_the_place() {
     let mut world = World::of(3);
-    // The first master is free, and what it grants is taken back.
+    // The first master is free, and its grant is released.
     world.masters[1].hold_by_another(KEY, None);
     world.masters[2].hold_by_another(KEY, None);
     world.acquire(&fair());

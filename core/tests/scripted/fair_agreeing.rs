@@ -1,11 +1,11 @@
-//! Processes that wait fairly agree on one order, whatever comes late.
+//! Processes that wait fairly agree on one order, even if messages come late.
 
 use quorlock_core::{Acquire, AcquireError, Event, LockId};
 
 use super::fair::{fair, granted, places, processes};
 use super::world::{Flow, Reach, World, ms, settings};
 
-/// A stopped master answers one process and no other.
+/// A stopped master answers only one process.
 fn serve_all(world: &mut World, node: usize, master: usize) {
     world.serve(node, master);
     while world.deliver(node, master) {

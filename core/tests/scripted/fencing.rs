@@ -16,7 +16,7 @@ fn number(world: &World, lock: LockId) -> u64 {
     world.nodes[0].machine.resumption(lock).unwrap().fencing_token.map_or(0, FencingToken::get)
 }
 
-/// What each master's counter says.
+/// The counter of each master.
 fn counters(world: &World) -> Vec<u64> {
     let key = String::from_utf8(counter_key()).unwrap();
     let read =
@@ -119,7 +119,7 @@ fn a_master_that_has_lost_the_lock_before_it_was_raised_does_not_count() {
 }
 
 #[test]
-fn what_a_counter_cannot_say_costs_that_master_its_vote() {
+fn an_impossible_counter_costs_that_master_its_vote() {
     let mut world = World::of(3);
     set_counters(&mut world, &["many"]);
     let lock = world.hold(&fenced());
@@ -170,7 +170,7 @@ fn fenced_and_plain_holders_exclude_each_other() {
     let plain = world.hold(&wanted(ms(10_000)));
     world.acquire(&Acquire { attempts: Some(1), ..fenced() });
     assert!(matches!(world.refusal(), quorlock_core::AcquireError::HeldByAnother(_)));
-    assert_eq!(counters(&world), [0, 0, 0], "who is refused counts nothing");
+    assert_eq!(counters(&world), [0, 0, 0], "a refused request counts nothing");
     world.release(plain);
     world.next_event();
     world.hold(&fenced());
@@ -192,14 +192,14 @@ fn a_script_that_the_server_does_not_know_is_not_sent_again_behind_its_release()
     world.pass(ms(100));
     assert!(world.holders().is_empty(), "{:?}", world.holders());
     assert_eq!(counts(&world, "ACQUIRE FENCED"), [2, 2, 2]);
-    // With nobody behind it, it is.
+    // Without a waiter behind it, it is.
     world.each(|master| master.delay = ms(1));
     world.hold(&fenced());
     assert_eq!(counts(&world, "ACQUIRE FENCED"), [4, 4, 4]);
 }
 
 #[test]
-fn a_master_that_was_not_reached_for_the_second_round_is_released_all_the_same() {
+fn a_master_that_was_not_reached_for_the_second_round_is_still_released() {
     let mut world = World::of(3);
     set_counters(&mut world, &["4", "8", "8"]);
     world.masters[1].delay = ms(300);
@@ -233,7 +233,7 @@ fn a_master_whose_answers_make_no_sense_ends_its_vote_and_not_the_wait() {
 }
 
 #[test]
-fn a_master_that_says_that_it_raised_its_counter_to_less_has_no_vote() {
+fn a_master_that_reports_a_smaller_counter_than_requested_has_no_vote() {
     let mut world = World::of(3);
     set_counters(&mut world, &["4", "8"]);
     world.masters[2].flow = Flow::BlackHole;

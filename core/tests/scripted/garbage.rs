@@ -79,7 +79,7 @@ proptest! {
 }
 
 #[test]
-fn a_reply_that_nobody_asked_for_ends_the_connection() {
+fn an_unsolicited_reply_ends_the_connection() {
     let mut world = World::of(3);
     world.inject(0, b"+OK\r\n");
     let states: Vec<_> = world.nodes[0].machine.masters().map(|(_, state)| state).collect();
@@ -88,7 +88,7 @@ fn a_reply_that_nobody_asked_for_ends_the_connection() {
 }
 
 #[test]
-fn replies_split_into_single_bytes_and_all_in_one_piece_mean_the_same() {
+fn replies_are_read_alike_in_single_bytes_and_in_one_piece() {
     for size in [1, 2, 1_000] {
         let mut world = World::of(1);
         world.masters[0].flow = Flow::Stopped;

@@ -4,7 +4,7 @@ use quorlock_core::{Acquire, AcquireError, Event, LossCause, ReleaseOutcome, Res
 
 use super::world::{Flow, KEY, World, ms, settings, wanted};
 
-/// Two machines before three masters, the first of which has handed a lock on.
+/// Two machines before three masters, the first of which has handed a lock over.
 fn handed_over(asked: &Acquire) -> (World, Resumption) {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 2);
@@ -32,7 +32,7 @@ fn a_lock_that_was_handed_over_keeps_its_keys_and_is_renewed_no_more() {
 }
 
 #[test]
-fn who_goes_on_with_it_is_valid_as_if_he_had_extended_it() {
+fn a_resumed_lock_is_valid_as_after_an_extension() {
     let (mut world, handed) = handed_over(&Acquire { fenced: true, ..wanted(ms(10_000)) });
     world.pass(ms(4_000));
     world.each(|master| master.delay = ms(30));
@@ -67,7 +67,7 @@ fn a_token_that_no_quorum_holds_is_refused_and_nothing_is_touched() {
 }
 
 #[test]
-fn without_enough_answers_it_is_not_taken_over_and_stays_as_it_is() {
+fn without_enough_answers_it_is_not_resumed_and_stays_as_it_was() {
     let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     world.masters[0].flow = Flow::Stopped;
     world.masters[1].flow = Flow::Stopped;
@@ -77,7 +77,7 @@ fn without_enough_answers_it_is_not_taken_over_and_stays_as_it_is() {
     world.each(|master| master.flow = Flow::Free);
     world.pass(ms(100));
     assert_eq!(world.holders(), [0, 1, 2]);
-    // And asked again it is.
+    // A second request resumes it.
     let lock = world.acquire_by(1, &resumed(handed));
     assert!(matches!(world.next_event_of(1), Event::Granted { .. }));
     world.release_by(1, lock);
@@ -85,7 +85,7 @@ fn without_enough_answers_it_is_not_taken_over_and_stays_as_it_is() {
 }
 
 #[test]
-fn whose_time_is_up_while_he_asks_hears_it_then() {
+fn a_resumption_ends_at_its_timeout() {
     let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     world.each(|master| master.delay = ms(40));
     let begun = world.now;
@@ -98,7 +98,7 @@ fn whose_time_is_up_while_he_asks_hears_it_then() {
 }
 
 #[test]
-fn who_gives_up_while_he_asks_takes_nothing_away() {
+fn a_resumption_that_is_cancelled_deletes_nothing() {
     for by_release in [false, true] {
         let (mut world, handed) = handed_over(&wanted(ms(10_000)));
         let lock = world.acquire_by(1, &resumed(handed));
@@ -153,11 +153,11 @@ fn a_lock_whose_time_has_run_out_is_not_handed_over_extended_or_released_as_ours
 }
 
 #[test]
-fn masters_to_which_a_release_may_yet_be_written_are_not_counted_by_who_goes_on() {
+fn masters_with_a_pending_release_do_not_count_for_the_resumption() {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 2);
     world.pump();
-    // It executes the request, and its answer does not come.
+    // It executes the request, and its answer does not arrive.
     world.masters[2].flow = Flow::RepliesHeld;
     let lock = world.hold(&wanted(ms(10_000)));
     let handed = world.nodes[0].machine.hand_over(lock, world.now).unwrap();
@@ -173,7 +173,7 @@ fn masters_to_which_a_release_may_yet_be_written_are_not_counted_by_who_goes_on(
 }
 
 #[test]
-fn a_resumed_lock_that_nobody_took_is_left_as_it_was() {
+fn a_resumed_lock_that_was_not_taken_is_left_as_it_was() {
     for gives_up in [false, true] {
         let (mut world, handed) = handed_over(&wanted(ms(60_000)));
         let lock = world
@@ -191,7 +191,7 @@ fn a_resumed_lock_that_nobody_took_is_left_as_it_was() {
 }
 
 #[test]
-fn text_that_was_not_exposed_is_no_resumption() {
+fn text_that_was_not_exposed_is_not_a_resumption() {
     let token = "0123456789abcdef0123456789abcdef01234567";
     for text in ["", "-1", &token[1..]] {
         assert_eq!(Resumption::from_text(text, None), None, "{text}");

@@ -77,7 +77,7 @@ fn any_plain_error_to_auth_is_a_wrong_password_as_redis_5_says_it() {
 }
 
 #[test]
-fn a_server_that_lets_nobody_in_is_told_with_what_to_do() {
+fn a_server_without_a_usable_login_is_reported_with_what_to_do() {
     assert_eq!(states(&World::cold(settings(1))), [MasterState::Opening]);
     for (text, error, advice) in [
         (
@@ -100,7 +100,7 @@ fn a_server_that_lets_nobody_in_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_database_that_there_is_not_is_told() {
+fn a_missing_database_is_reported() {
     let mut world =
         greeted_by("redis://a/99", |master| master.fails("SELECT", "ERR DB index is out of range"));
     assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::NoDatabase))]);
@@ -111,7 +111,7 @@ fn a_database_that_there_is_not_is_told() {
 }
 
 #[test]
-fn a_missing_password_is_told() {
+fn a_missing_password_is_reported() {
     let world = greeted_by("redis://a", |master| master.server.set_password(Some("secret")));
     assert_eq!(states(&world), [MasterState::Down(Cause::Server(ServerError::NoAuth))]);
     assert_eq!(world.nodes[0].writes[0], 1, "there is nothing to try in a second flight");
@@ -129,7 +129,7 @@ fn a_server_that_asks_for_the_password_before_it_looks_at_hello_gets_it_in_a_sec
 }
 
 #[test]
-fn what_the_acl_denies_and_can_be_done_without_is_a_warning() {
+fn a_denied_optional_command_is_a_warning() {
     let noperm = "NOPERM this user has no permissions to run this command";
     let world = greeted_by("redis://a", |master| master.fails("CLIENT", noperm));
     assert_eq!(states(&world), [ready(&[])], "nothing depends on the name of the library");
@@ -153,7 +153,7 @@ fn what_the_acl_denies_and_can_be_done_without_is_a_warning() {
 }
 
 #[test]
-fn a_replica_has_no_vote_whether_hello_or_info_tells() {
+fn a_replica_has_no_vote_whether_hello_or_info_reports_it() {
     for knows_hello in [true, false] {
         let world = greeted_by("redis://a", |master| {
             master.server.set_knows_hello(knows_hello);
@@ -230,7 +230,7 @@ fn a_server_without_scripts_has_no_vote_and_a_proxy_without_script_load_has_one(
 }
 
 #[test]
-fn a_server_that_tells_no_replication_id_is_misconfigured_under_the_restart_guard() {
+fn a_server_that_reports_no_replication_id_is_misconfigured_under_the_restart_guard() {
     for dialect in [Dialect::Enterprise, Dialect::Kvrocks] {
         let mut world = World::cold(Config::builder(["redis://a"]).restart_guard(ms(60_000)));
         world.each(|master| master.server.set_dialect(dialect));
@@ -244,7 +244,7 @@ fn a_server_that_tells_no_replication_id_is_misconfigured_under_the_restart_guar
 }
 
 #[test]
-fn a_connection_that_ends_before_any_answer_is_told_apart() {
+fn a_connection_that_ends_before_any_answer_has_its_own_error() {
     let mut world = World::cold(Config::builder(["redis://a"]));
     world.each(|master| master.flow = Flow::RepliesHeld);
     world.pump();

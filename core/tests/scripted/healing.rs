@@ -100,7 +100,7 @@ fn another_s_key_is_left_alone_and_does_not_count() {
 }
 
 #[test]
-fn who_answers_after_the_round_was_decided_gets_its_key_back_as_well() {
+fn a_master_that_answers_after_the_decision_gets_its_key_back_as_well() {
     let mut world = World::of(3);
     let lock = world.hold(&Acquire { renew_for: None, ..healed() });
     world.masters[2].forget_keys();
@@ -177,7 +177,7 @@ fn healing_raises_the_counter_so_that_later_grants_have_larger_numbers() {
 
 #[test]
 fn a_master_that_refused_the_token_does_not_count_although_it_has_it_without_having_taken_it() {
-    // One server behind two addresses, of which nobody could tell.
+    // One server behind two addresses, which no client could recognize.
     let mut world = World::of(5);
     for master in 3..5 {
         world.masters[master].hold_by_another(KEY, None);

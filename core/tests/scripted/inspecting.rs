@@ -1,4 +1,4 @@
-//! Asking masters about a lock, and deleting its keys without holding it.
+//! Inspecting a lock, and deleting its keys without holding it.
 
 use quorlock_core::{AcquireError, Cause};
 use quorlock_core::{
@@ -52,7 +52,7 @@ fn deletions(outcome: &ForceReleased) -> Vec<Result<Deletion, Cause>> {
 }
 
 #[test]
-fn a_lock_that_is_held_is_told_to_all_and_called_ours_where_it_is_held() {
+fn a_held_lock_is_shown_to_all_and_as_ours_to_its_holder() {
     let mut world = two_nodes();
     let lock = world.hold(&wanted(ms(10_000)));
     let token = world.expose(lock);
@@ -87,7 +87,7 @@ fn asking_changes_nothing_on_masters() {
 }
 
 #[test]
-fn the_fingerprint_is_the_one_that_a_refusal_tells() {
+fn the_fingerprint_is_that_of_a_refusal() {
     let mut world = two_nodes();
     world.hold(&wanted(ms(10_000)));
     let seen = inspect(&mut world, 1);
@@ -121,7 +121,7 @@ fn a_key_that_a_plain_client_set_is_seen() {
 }
 
 #[test]
-fn holders_are_told_apart_and_a_master_without_an_answer_has_its_cause() {
+fn holders_are_distinguished_and_a_master_without_an_answer_has_its_cause() {
     let mut world = two_nodes();
     world.masters[1].flow = Flow::Stopped;
     world.masters[2].flow = Flow::Stopped;
@@ -139,7 +139,7 @@ fn holders_are_told_apart_and_a_master_without_an_answer_has_its_cause() {
 }
 
 #[test]
-fn what_is_no_string_is_no_lock_and_is_never_deleted() {
+fn a_key_of_another_type_is_not_a_lock_and_is_never_deleted() {
     let mut world = World::of(3);
     for master in &mut world.masters {
         let mut session = quorlock_sim::Session::new();
@@ -152,7 +152,7 @@ fn what_is_no_string_is_no_lock_and_is_never_deleted() {
 }
 
 #[test]
-fn errors_of_a_server_are_told_as_its_answer() {
+fn errors_of_a_server_are_reported_as_its_answer() {
     let mut world = World::of(3);
     world.masters[0].fails("INSPECT", "LOADING Redis is loading the dataset in memory");
     let seen = inspect(&mut world, 0);
@@ -187,7 +187,7 @@ fn a_master_that_lost_its_data_under_the_restart_guard_does_not_count_as_free() 
 }
 
 #[test]
-fn keys_of_anybody_are_deleted_and_the_holder_learns_of_it_with_its_next_extension() {
+fn keys_of_any_client_are_deleted_and_the_holder_learns_of_it_at_its_next_extension() {
     let mut world = two_nodes();
     let lock = world.hold(&wanted(ms(60_000)));
     let outcome = force_release(&mut world, 1);
@@ -201,7 +201,7 @@ fn keys_of_anybody_are_deleted_and_the_holder_learns_of_it_with_its_next_extensi
 }
 
 #[test]
-fn waiters_of_the_same_process_go_on_when_the_keys_are_deleted() {
+fn waiters_of_the_same_process_continue_when_the_keys_are_deleted() {
     let mut world = two_nodes();
     world.hold(&wanted(ms(60_000)));
     let waits = world.acquire_by(1, &wanted(ms(60_000)));
@@ -223,7 +223,7 @@ fn waiters_of_the_same_process_go_on_when_the_keys_are_deleted() {
 fn a_deletion_that_is_executed_late_does_nothing_to_a_later_holder() {
     let mut world = two_nodes();
     world.hold(&wanted(ms(60_000)));
-    // The holder has been named, and the deletion lies in the sockets.
+    // The holder has been named, and the deletion is in the sockets.
     world.each(|master| master.delay = ms(10));
     world.nodes[1].machine.force_release(&key(), world.now).unwrap();
     world.drain(1);
@@ -242,7 +242,7 @@ fn a_deletion_that_is_executed_late_does_nothing_to_a_later_holder() {
 }
 
 #[test]
-fn masters_that_are_away_are_told_with_their_causes() {
+fn masters_that_are_down_are_reported_with_their_causes() {
     let mut world = World::of(3);
     for master in 1..3 {
         world.cut(0, master);
@@ -257,7 +257,7 @@ fn masters_that_are_away_are_told_with_their_causes() {
 }
 
 #[test]
-fn asking_leaves_nothing_behind() {
+fn an_inspection_leaves_nothing_behind() {
     let mut world = World::of(3);
     for _ in 0..100 {
         inspect(&mut world, 0);

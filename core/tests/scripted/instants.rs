@@ -1,5 +1,4 @@
-//! The very instants at which decisions change: a nanosecond before, it is still so, and then it is
-//! not.
+//! The exact instants at which decisions change, tested a nanosecond before and at them.
 
 use std::time::Duration;
 
@@ -7,7 +6,7 @@ use quorlock_core::{Acquire, Event, ExtendError, Instant, LossCause};
 
 use super::world::{Flow, World, ms, wanted};
 
-/// How long before the end of validity a loss is reported. No holder is given less.
+/// How long before the end of validity a loss is reported. No holder gets less.
 const NOTICE: Duration = ms(2);
 const NANO: Duration = Duration::from_nanos(1);
 
@@ -21,7 +20,7 @@ fn end(start: Instant, ttl: Duration) -> Instant {
 }
 
 #[test]
-fn a_quorum_is_a_grant_up_to_the_notice_before_the_end_and_none_from_then_on() {
+fn a_quorum_is_a_grant_until_the_notice_before_the_end_and_not_afterwards() {
     for (early, granted) in [(NANO, true), (Duration::ZERO, false)] {
         let mut world = World::of(3);
         let end = end(world.now, ms(200));
@@ -75,7 +74,7 @@ fn an_extension_counts_up_to_the_notice_before_the_end_and_not_from_then_on() {
 }
 
 #[test]
-fn a_loss_is_told_at_the_notice_before_the_end_and_a_look_before_that_tells_nothing() {
+fn a_loss_is_reported_at_the_notice_before_the_end_and_not_earlier() {
     let mut world = World::of(3);
     let end = end(world.now, ms(1_000));
     let lock = world.hold(&wanted(ms(1_000)));

@@ -1,4 +1,4 @@
-//! Releases whose keys stay for the rest of a least time to hold.
+//! Releases whose keys stay for the rest of a minimum hold time.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn ends(world: &World) -> Vec<Option<Instant>> {
     world.masters.iter().map(|master| master.end(KEY, world.now)).collect()
 }
 
-/// What a key lives that is kept for this long: drift is a hundredth and 2 ms.
+/// The life of a key that is kept for this long: drift is a hundredth and 2 ms.
 fn kept(left: Duration) -> Duration {
     left + left / 100 + ms(2)
 }
@@ -97,8 +97,8 @@ fn a_time_that_is_over_means_an_ordinary_release() {
 fn renewal_ends_and_an_extension_that_is_executed_behind_the_release_lengthens_nothing() {
     let mut world = World::of(3);
     let lock = world.hold(&Acquire { renew_for: Some(MINUTE), ..wanted(ms(3_000)) });
-    // The script is not known any more, so that the extension is repeated, behind what was sent
-    // meanwhile.
+    // The script is not known any more, so the extension is repeated, after the requests that were
+    // sent meanwhile.
     world.each(|master| {
         master.forget_scripts();
         master.flow = Flow::RepliesHeld;
@@ -120,7 +120,7 @@ fn renewal_ends_and_an_extension_that_is_executed_behind_the_release_lengthens_n
 }
 
 #[test]
-fn a_master_that_was_away_keeps_the_key_for_what_is_left_when_it_is_back() {
+fn a_master_that_was_down_keeps_the_key_for_the_rest_of_the_time() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(30_000)));
     world.masters[2].flow = Flow::Stopped;
@@ -156,7 +156,7 @@ fn a_master_that_comes_back_when_the_time_is_over_deletes_the_key() {
 }
 
 #[test]
-fn a_copy_of_the_token_is_of_no_use_any_more() {
+fn a_copy_of_the_token_has_no_effect_any_more() {
     let (mut world, asked) = rival();
     let lock = world.hold(&wanted(ms(10_000)));
     let copy = world.nodes[0].machine.resumption(lock);

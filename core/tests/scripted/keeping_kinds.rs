@@ -1,4 +1,4 @@
-//! A least time to hold of locks of several resources, of readers and of permits.
+//! Minimum hold times of locks of several resources, of readers and of permits.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ fn each_of_several_resources_stays_and_ends_by_itself() {
 }
 
 #[test]
-fn what_is_read_stays_shared_and_keeps_writers_out() {
+fn a_kept_reader_stays_shared_and_keeps_writers_out() {
     let mut world = rivals();
     let lock = world.hold(&wanted(targets(&[Target::read("x")])));
     let start = world.now;
@@ -104,7 +104,7 @@ fn a_shorter_life_of_what_is_read_ends_sooner_but_not_before_that_of_others() {
 }
 
 #[test]
-fn a_writer_that_became_a_reader_is_kept_whatever_the_masters_know_of_it() {
+fn a_writer_that_became_a_reader_is_kept_even_if_masters_do_not_know_of_it() {
     for knows in [false, true] {
         let mut world = rivals();
         let lock = world.hold(&wanted(targets(&[Target::write("x")])));
@@ -164,7 +164,7 @@ fn permits_stay_taken() {
 }
 
 #[test]
-fn a_master_that_was_away_is_told_the_rest_of_the_time() {
+fn a_master_that_was_down_gets_the_rest_of_the_time() {
     let mut world = rivals();
     let both = targets(&[Target::write("x"), Target::read("y")]);
     let lock = world.hold(&wanted(both));

@@ -1,11 +1,11 @@
-//! Answers that come late, twice or to another question: what they count for, and what they do not.
+//! Answers that come late, twice or to another request, and whether they count.
 
 use quorlock_core::{Event, ExtendError, LossCause, ReleaseOutcome, Vote};
 
 use super::world::{Flow, KEY, Reach, World, ms, one_try, wanted};
 
 #[test]
-fn an_answer_to_an_extension_is_no_answer_to_the_release_behind_it() {
+fn an_answer_to_an_extension_is_not_an_answer_to_the_release_after_it() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     world.each(|master| master.flow = Flow::RepliesHeld);
@@ -57,8 +57,8 @@ fn a_release_follows_the_acquisition_to_a_master_that_has_not_answered_it_yet() 
 }
 
 #[test]
-fn what_is_owed_after_a_lost_round_is_a_plain_release() {
-    // Nobody waits any more for who holds the key, so nobody reads it.
+fn the_release_owed_after_a_lost_round_is_a_plain_one() {
+    // No caller waits for the holder of the key any more, so it is not read.
     let mut world = World::of(3);
     for master in 0..2 {
         world.masters[master].hold_by_another(KEY, None);

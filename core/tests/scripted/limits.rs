@@ -48,7 +48,7 @@ fn releases_that_found_no_room_are_sent_as_soon_as_there_is_some() {
 }
 
 #[test]
-fn what_is_queued_for_a_connection_that_is_being_opened_is_bounded_too() {
+fn the_queue_for_a_connection_that_is_being_opened_is_bounded_too() {
     let mut world = World::cold(settings(3).max_in_flight_requests(4));
     for number in 0..10 {
         world.acquire(&numbered(number));
@@ -83,7 +83,7 @@ fn two_hundred_and_fifty_six_locks_share_one_connection_to_each_master() {
 }
 
 #[test]
-fn the_callers_mistakes_are_told_and_change_nothing() {
+fn the_callers_mistakes_are_errors_and_change_nothing() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     let valid_until = world.take(lock);
@@ -127,7 +127,7 @@ fn a_lock_that_is_released_twice_is_released_once() {
 }
 
 #[test]
-fn what_was_queued_meets_the_bound_on_bytes_when_the_connection_stands() {
+fn queued_requests_meet_the_bound_on_bytes_when_the_connection_opens() {
     let mut world = World::cold(settings(1).max_in_flight_bytes(4 * 140));
     for number in 0..20 {
         world.acquire(&numbered(number));
@@ -170,7 +170,7 @@ fn a_lock_that_is_cancelled_behind_its_last_event_keeps_its_number_until_that_is
     world.pump();
     let now = world.now;
     let machine = &mut world.nodes[0].machine;
-    // All masters are known to be down, so it ends at once; nobody has looked yet.
+    // All masters are known to be down, so it ends at once; the event has not been taken yet.
     let first = machine.acquire(&one_try(), now).unwrap();
     machine.cancel(first, now);
     let second = machine.acquire(&wanted(ms(10_000)), now).unwrap();

@@ -37,7 +37,7 @@ fn pass_on(world: &mut World) -> LockId {
 }
 
 #[test]
-fn who_waits_asks_nobody_and_is_handed_the_lock_in_the_write_that_releases_it() {
+fn a_waiter_asks_no_master_and_gets_the_lock_in_the_write_that_releases_it() {
     let mut world = World::of(3);
     let first = world.hold(&wanted(ms(10_000)));
     let (executed, writes) = (world.masters[0].executed.len(), world.nodes[0].writes.clone());
@@ -56,7 +56,7 @@ fn who_waits_asks_nobody_and_is_handed_the_lock_in_the_write_that_releases_it() 
 }
 
 #[test]
-fn those_who_wait_are_served_in_the_order_of_their_coming_with_two_requests_each() {
+fn waiters_are_served_in_order_of_arrival_with_two_requests_each() {
     let mut world = World::of(3);
     let first = world.hold(&wanted(ms(10_000)));
     let waiting: Vec<_> = (0..20).map(|_| world.acquire(&wanted(ms(10_000)))).collect();
@@ -70,7 +70,7 @@ fn those_who_wait_are_served_in_the_order_of_their_coming_with_two_requests_each
 }
 
 #[test]
-fn who_leaves_the_line_is_passed_over_wherever_he_stood() {
+fn a_waiter_that_leaves_the_queue_is_passed_over_at_any_place() {
     let mut world = World::of(3);
     let first = world.hold(&wanted(ms(10_000)));
     let waiting: Vec<_> = (0..100).map(|_| world.acquire(&wanted(ms(10_000)))).collect();
@@ -89,7 +89,7 @@ fn who_leaves_the_line_is_passed_over_wherever_he_stood() {
 }
 
 #[test]
-fn the_next_one_asks_when_the_one_in_front_is_cancelled_in_the_middle_of_his_round() {
+fn the_next_waiter_asks_when_the_one_in_front_is_cancelled_in_the_middle_of_a_round() {
     let mut world = World::of(3);
     let first = world.hold(&wanted(ms(10_000)));
     let second = world.acquire(&wanted(ms(10_000)));
@@ -103,7 +103,7 @@ fn the_next_one_asks_when_the_one_in_front_is_cancelled_in_the_middle_of_his_rou
 }
 
 #[test]
-fn who_waits_behind_a_holder_for_too_long_learns_how_many_were_first() {
+fn a_waiter_that_times_out_learns_how_many_were_ahead() {
     let mut world = World::of(3);
     world.hold(&wanted(ms(60_000)));
     for limit in [200, 300, 100] {
@@ -118,7 +118,7 @@ fn who_waits_behind_a_holder_for_too_long_learns_how_many_were_first() {
 }
 
 #[test]
-fn who_waits_behind_one_that_finds_no_quorum_is_told_what_the_masters_said_to_him() {
+fn a_waiter_behind_one_without_a_quorum_gets_what_the_masters_told_the_first() {
     let mut world = World::of(3);
     (0..2).for_each(|master| world.masters[master].flow = Flow::Stopped);
     world.acquire(&Acquire { timeout: None, ..wanted(ms(10_000)) });
@@ -130,7 +130,7 @@ fn who_waits_behind_one_that_finds_no_quorum_is_told_what_the_masters_said_to_hi
 }
 
 #[test]
-fn one_try_never_goes_before_those_who_wait() {
+fn a_single_try_never_overtakes_waiters() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
     let seeks = world.acquire(&wanted(ms(10_000)));
@@ -148,7 +148,7 @@ fn one_try_never_goes_before_those_who_wait() {
 }
 
 #[test]
-fn one_try_does_not_ask_for_what_others_wait_to_be_released() {
+fn a_single_try_does_not_request_a_lock_that_others_wait_for() {
     let mut world = World::of(3);
     let holder = world.hold(&wanted(ms(10_000)));
     let behind = world.acquire(&wanted(ms(10_000)));
@@ -161,13 +161,13 @@ fn one_try_does_not_ask_for_what_others_wait_to_be_released() {
 }
 
 #[test]
-fn one_try_where_nobody_waits_asks_the_masters_who_holds_it() {
+fn a_single_try_without_waiters_asks_the_masters_for_the_holder() {
     let mut world = World::of(3);
     let holder = world.hold(&wanted(ms(10_000)));
     world.acquire(&one_try());
     let error = world.refusal();
     assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
-    // It is in nobody's way either.
+    // It delays no other caller either.
     let next = world.acquire(&wanted(ms(10_000)));
     world.cancel(holder);
     assert_eq!(granted(&mut world), next);
@@ -192,7 +192,7 @@ fn turns_before_the_other(world: &mut World) -> usize {
             return turns;
         }
         if world.nodes[0].events.is_empty() {
-            assert!(world.jump(), "nobody gets it");
+            assert!(world.jump(), "no caller gets it");
         } else {
             pass_on(world);
             turns += 1;
@@ -201,7 +201,7 @@ fn turns_before_the_other(world: &mut World) -> usize {
 }
 
 #[test]
-fn after_so_many_hand_overs_in_a_row_others_get_their_turn() {
+fn after_the_limit_of_consecutive_hand_overs_others_get_their_turn() {
     let mut world = World::of(3);
     let first = world.hold(&wanted(ms(10_000)));
     for _ in 0..100 {
@@ -227,7 +227,7 @@ fn after_so_many_hand_overs_in_a_row_others_get_their_turn() {
 /// When the time of all is over, no waiter in the queue asks a master, and the lock in front passes
 /// on what it knows.
 #[test]
-fn those_whose_time_is_up_together_leave_without_a_question() {
+fn waiters_that_time_out_together_leave_without_a_request() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
     let waits = |limit| Acquire { timeout: Some(ms(limit)), ..wanted(ms(10_000)) };
@@ -243,7 +243,7 @@ fn those_whose_time_is_up_together_leave_without_a_question() {
 }
 
 #[test]
-fn who_comes_to_the_front_goes_on_waiting_where_the_one_before_left() {
+fn a_waiter_that_comes_to_the_front_continues_where_the_one_before_it_left() {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 7);
     world.pump();
@@ -261,7 +261,7 @@ fn who_comes_to_the_front_goes_on_waiting_where_the_one_before_left() {
 }
 
 #[test]
-fn who_waits_behind_one_that_has_asked_one_master_only_is_not_told_what_that_one_said() {
+fn a_waiter_behind_one_that_has_asked_only_one_master_does_not_get_that_answer() {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 7);
     world.pump();
@@ -272,7 +272,7 @@ fn who_waits_behind_one_that_has_asked_one_master_only_is_not_told_what_that_one
     world.release_by(1, held);
     pass_on(&mut world);
     world.pass(ms(50));
-    // The line knows now that others want it, and who comes asks one master first.
+    // The queue now knows that others want the lock, and a new caller asks one master first.
     world.each(|master| master.hold_by_another(KEY, None));
     let asked = |world: &World| world.masters.iter().map(|master| master.executed.len()).sum::<usize>();
     let before = asked(&world);
@@ -299,21 +299,22 @@ fn late_after_a_wait(world: &mut World, span: Duration) -> Duration {
 }
 
 #[test]
-fn who_has_just_come_lets_those_go_first_who_may_have_waited_for_longer() {
+fn a_new_waiter_lets_others_go_first_that_may_have_waited_longer() {
     // The head start of the first master is longer than its answer takes.
     let settings = || settings(3).request_timeout(ms(200));
     let mut world = World::ready(settings());
     world.add_node(settings().build().unwrap(), 7);
     world.pump();
     world.each(|master| master.delay = ms(5));
-    // The news, the first master, and the others.
+    // The notification, the first master, and the others.
     let at_once = ms(5 + 5 + 5);
     for _ in 0..8 {
         assert_eq!(late_after_a_wait(&mut world, ms(200)), at_once);
     }
     let late = late_after_a_wait(&mut world, ms(40));
     assert!(late >= at_once + ms(10) && late <= at_once + ms(40), "{late:?}");
-    // Who is handed the lock has waited for nobody, and the line learns nothing from it.
+    // A caller that is handed the lock has not waited for another process, and the queue learns
+    // nothing from it.
     let first = world.hold(&wanted(ms(10_000)));
     for _ in 0..2 {
         world.acquire(&wanted(ms(10_000)));
@@ -341,7 +342,7 @@ fn a_long_hold_counts_as_many_short_ones() {
 }
 
 #[test]
-fn who_comes_back_at_once_leaves_others_a_turn_too() {
+fn a_caller_that_returns_at_once_leaves_others_a_turn_too() {
     let mut world = World::of(3);
     let mut pauses = Vec::new();
     for _ in 0..100 {
@@ -356,7 +357,7 @@ fn who_comes_back_at_once_leaves_others_a_turn_too() {
 }
 
 #[test]
-fn a_lock_of_another_ttl_or_with_a_number_stands_in_the_same_line() {
+fn a_lock_with_another_ttl_or_a_number_joins_the_same_queue() {
     let mut world = World::of(3);
     let first = world.hold(&wanted(ms(10_000)));
     let second = world.acquire(&Acquire { fenced: true, ..wanted(ms(500)) });
@@ -369,7 +370,7 @@ fn a_lock_of_another_ttl_or_with_a_number_stands_in_the_same_line() {
 }
 
 #[test]
-fn who_comes_back_after_his_release_was_answered_is_never_paused() {
+fn a_caller_that_returns_after_its_release_was_answered_is_never_paused() {
     let mut world = World::of(3);
     world.each(|master| master.delay = ms(1));
     let mut spans = Vec::new();

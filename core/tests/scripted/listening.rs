@@ -13,8 +13,8 @@ fn pace(processes: usize, grants: usize, hold: impl Fn(usize) -> Duration) -> Ve
     turns(world, processes, grants, hold).into_iter().map(|(_, idle)| idle).collect()
 }
 
-/// Processes that hold the lock for a given time and ask again at once: which of them has
-/// each of the grants, and the idle time before it.
+/// Processes that hold the lock for a given time and request it again at once: the holder of each
+/// grant, and the idle time before it.
 fn turns(
     mut world: World,
     processes: usize,
@@ -41,7 +41,7 @@ fn turns(
             }
             Some((_, event)) => panic!("{event:?}"),
             None => {
-                assert!(world.jump(), "nobody gets it");
+                assert!(world.jump(), "no process gets it");
                 continue;
             }
         };
@@ -61,12 +61,12 @@ fn two_processes_hand_the_lock_to_each_other_without_a_pause() {
     let idle = pace(2, 200, |_| ms(1));
     let mean = idle.iter().sum::<Duration>() / 200;
     // The message, and all masters at once. The first of them before the others would take 290. In
-    // one of sixteen turns the first is asked who holds it, and comes before the others.
+    // one of sixteen turns the first is asked for the holder, and comes before the others.
     assert!(mean <= Duration::from_micros(230), "{mean:?}");
 }
 
 #[test]
-fn one_long_turn_does_not_slow_the_turns_behind_it_for_ever() {
+fn one_long_turn_does_not_slow_later_turns_forever() {
     let idle = pace(2, 200, |grant| if grant == 40 { ms(12) } else { ms(1) });
     let behind = &idle[100..];
     let mean = behind.iter().sum::<Duration>() / 100;
@@ -102,7 +102,7 @@ fn no_two_of_four_processes_win_every_race() {
 }
 
 #[test]
-fn a_lock_that_nobody_else_asks_for_any_more_is_taken_when_the_pause_is_over() {
+fn a_lock_that_no_other_process_requests_any_more_is_taken_after_the_pause() {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 7);
     world.pump();

@@ -1,5 +1,4 @@
-//! What users read when something is wrong: each message names the value and what to do about it,
-//! and none shows a secret.
+//! Error messages: each names the value and what to do about it, and none shows a secret.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -150,7 +149,7 @@ fn requests_that_cannot_be_carried_out() {
 }
 
 #[test]
-fn an_acquisition_that_came_too_late_says_what_the_masters_said() {
+fn an_acquisition_that_is_too_late_says_what_the_masters_said() {
     let mut world = World::of(3);
     let lock = world.acquire(&quorlock_core::Acquire { attempts: Some(1), ..wanted(ms(200)) });
     assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
@@ -200,7 +199,7 @@ fn losses_and_faults() {
 }
 
 #[test]
-fn errors_of_sockets_are_told_apart_by_who_ended_it() {
+fn errors_of_sockets_are_distinguished_by_the_side_that_ended_them() {
     for kind in [
         io::ErrorKind::ConnectionReset,
         io::ErrorKind::ConnectionAborted,

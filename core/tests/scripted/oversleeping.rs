@@ -1,4 +1,4 @@
-//! What must not make a waiter sleep while its lock is to be had.
+//! Events that must not make a waiter sleep while its lock is free.
 
 use quorlock_core::{Acquire, AcquireError, Event, LockId, Resource, Ttl};
 
@@ -36,7 +36,7 @@ fn next_grant(world: &mut World) -> LockId {
 }
 
 #[test]
-fn a_first_master_that_stays_held_is_not_all_that_a_newcomer_looks_at() {
+fn a_newcomer_does_not_only_watch_a_first_master_that_stays_held() {
     for (masters, stuck) in [(3, 0), (3, 1), (3, 2), (5, 0), (5, 2), (5, 4)] {
         let mut world = World::of(masters);
         (0..masters).for_each(|master| take(&mut world, master, "another", 600_000));
@@ -72,7 +72,7 @@ fn a_first_master_that_changes_again_and_again_does_not_keep_it_from_asking_the_
 }
 
 #[test]
-fn news_without_end_does_not_put_off_the_next_attempt() {
+fn endless_notifications_do_not_delay_the_next_attempt() {
     let mut world = World::of(3);
     take(&mut world, 0, "another", 600_000);
     take(&mut world, 2, "another", 600_000);
@@ -98,7 +98,7 @@ fn other_locks_do_not_make_it_deaf() {
     let held = world.hold(&wanted(ms(30_000)));
     world.acquire_by(1, &patient(10_000));
     world.pass(ms(6_000));
-    // Nothing was watched for longer than it lingers, and this is an occasion to say so.
+    // No lock was watched for the whole linger time, so the connection ends tracking now.
     let other = Acquire::new(Resource::new("other").unwrap(), Ttl::new(ms(10_000)).unwrap());
     world.acquire_by(1, &other);
     world.pump();
@@ -112,7 +112,7 @@ fn other_locks_do_not_make_it_deaf() {
 }
 
 #[test]
-fn a_release_of_ones_own_that_takes_long_is_news() {
+fn a_slow_release_of_its_own_process_wakes_a_waiter() {
     let mut world = World::of(3);
     (0..3).for_each(|master| take(&mut world, master, "another", 1_040));
     world.acquire(&wanted(ms(30_000)));
@@ -138,7 +138,7 @@ fn a_key_that_was_healed_and_then_given_up_is_taken_back() {
     let token = world.expose(lock);
     world.pass(ms(3_500));
     assert_eq!(world.masters[2].value(KEY, world.now), Some(token.as_str()), "it is healed");
-    // Nobody takes the grant, and it ends.
+    // The grant is not taken, and it ends.
     (0..2).for_each(|master| world.masters[master].flow = Flow::Stopped);
     world.pass(ms(3_500));
     let executed = &world.masters[2].executed;
@@ -146,7 +146,7 @@ fn a_key_that_was_healed_and_then_given_up_is_taken_back() {
 }
 
 #[test]
-fn whoever_has_time_for_one_answer_only_hears_of_all_masters() {
+fn a_caller_with_time_for_one_answer_gets_the_answers_of_all_masters() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
     for limit in [300, 60, 80, 100, 120] {
@@ -157,7 +157,7 @@ fn whoever_has_time_for_one_answer_only_hears_of_all_masters() {
 }
 
 #[test]
-fn whoever_does_not_wait_is_never_made_to() {
+fn a_caller_that_does_not_wait_is_never_delayed() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
     for _ in 0..6 {
@@ -169,7 +169,7 @@ fn whoever_does_not_wait_is_never_made_to() {
 }
 
 #[test]
-fn the_wait_for_others_is_no_turn_of_ones_own() {
+fn waiting_for_others_does_not_count_as_a_turn() {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 7);
     world.pump();
@@ -188,7 +188,7 @@ fn the_wait_for_others_is_no_turn_of_ones_own() {
 }
 
 #[test]
-fn who_leaves_in_the_pause_leaves_the_pause_behind() {
+fn a_waiter_that_leaves_in_the_pause_leaves_the_pause_to_the_next() {
     let mut world = World::of(3);
     let first = world.hold(&wanted(ms(10_000)));
     let second = world.acquire(&wanted(ms(10_000)));

@@ -1,4 +1,4 @@
-//! Keys that a waiter's own process changes: the masters say nothing of it (`CLIENT TRACKING ON
+//! Keys that a waiter's own process changes: masters do not report them (`CLIENT TRACKING ON
 //! NOLOOP`).
 
 use quorlock_core::{Acquire, Event, LockId, Resource, Ttl};
@@ -8,9 +8,9 @@ use super::wake_ups::{held_and_awaited, is_granted};
 use super::world::{KEY, World, ms, settings, wanted};
 
 /// A process takes over a lock that one of its other callers waits for, and extends it; the server
-/// says nothing of changes to the connection that made them.
+/// does not report changes to the connection that made them.
 #[test]
-fn a_release_is_heard_although_the_waiters_own_connection_has_extended_the_key() {
+fn a_release_is_noticed_although_the_waiters_own_connection_has_extended_the_key() {
     for healing in [false, true] {
         let (mut world, held, _) = held_and_awaited(3, ms(10_000), true);
         let handed = world.nodes[0].machine.hand_over(held, world.now).unwrap();
@@ -45,9 +45,9 @@ fn is_granted_to(world: &World, waiter: LockId) -> bool {
 }
 
 /// A single try of the holder's own process has entered the queue before another of its callers,
-/// and leaves it when that one is there.
+/// and leaves it when that caller is there.
 #[test]
-fn a_fair_waiter_is_told_when_a_single_try_of_its_own_process_leaves_the_queue() {
+fn a_fair_waiter_is_notified_when_a_single_try_of_its_own_process_leaves_the_queue() {
     for masters in [1, 3, 4, 5] {
         let mut world = processes(masters, 2);
         let held = world.hold(&fair());
@@ -64,7 +64,7 @@ fn a_fair_waiter_is_told_when_a_single_try_of_its_own_process_leaves_the_queue()
 
 /// A release that two masters did not carry out at first, and do behind the next caller's request.
 #[test]
-fn a_fair_waiter_is_told_when_a_release_that_was_owed_is_paid() {
+fn a_fair_waiter_is_notified_when_a_release_that_was_owed_is_paid() {
     let pause = ms(40);
     let mut world = World::ready(settings(3).reconnect_delay(pause..=pause));
     let held = world.hold(&fair());

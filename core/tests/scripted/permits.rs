@@ -33,7 +33,7 @@ fn seat_of(world: &World, master: usize, seat: u16) -> Option<&str> {
 }
 
 #[test]
-fn each_holder_has_a_seat_of_its_own_and_no_more_are_let_in() {
+fn each_holder_has_its_own_seat_and_no_more_are_admitted() {
     for masters in [1, 3, 4, 5] {
         let mut world = processes(masters, 3);
         let mut seats = Vec::new();
@@ -84,7 +84,7 @@ fn a_permit_costs_each_master_one_request_and_one_release() {
     assert!((0..3).all(|master| world.masters[master].is_empty(world.now)));
 }
 
-/// A program that asks for a permit at once, as a command does.
+/// A program that requests a permit at once, like the command.
 #[test]
 fn a_permit_is_assigned_although_no_master_was_connected_when_it_was_requested() {
     for silent in [None, Some(0), Some(1), Some(2)] {
@@ -133,7 +133,7 @@ fn a_permit_that_is_requested_before_there_is_a_connection_is_assigned_by_one_ma
 }
 
 #[test]
-fn a_silent_first_master_is_not_waited_for_and_lets_go_of_what_it_assigned() {
+fn a_silent_first_master_is_not_waited_for_and_its_assignment_is_released() {
     for silent in 0..3 {
         let mut world = World::of(3);
         world.masters[silent].flow = Flow::Stopped;
@@ -159,12 +159,12 @@ fn a_silent_first_master_is_not_waited_for_and_lets_go_of_what_it_assigned() {
 }
 
 #[test]
-fn a_waiter_behind_a_slow_first_master_is_told_by_the_others() {
+fn a_waiter_behind_a_slow_first_master_is_notified_by_the_others() {
     for slow in 0..3 {
         let mut world = processes(3, 2);
         let held = world.acquire(&wanted(1));
         assert_eq!(granted(&mut world, 0), [(held, 0)]);
-        // Its answers come when the others have been asked.
+        // Its answers arrive after the others have been asked.
         world.masters[slow].delay = ms(15);
         let waits = world.acquire_by(1, &wanted(1));
         world.pass(ms(500));
@@ -186,7 +186,7 @@ fn a_waiter_behind_a_slow_first_master_is_told_by_the_others() {
 }
 
 #[test]
-fn one_that_has_waited_for_long_comes_before_one_that_has_just_come() {
+fn a_long_waiter_comes_before_a_new_one() {
     for waited in [0, 1_500] {
         let mut world = processes(3, 3);
         let held = world.acquire(&wanted(1));
@@ -208,7 +208,7 @@ fn one_that_has_waited_for_long_comes_before_one_that_has_just_come() {
 }
 
 #[test]
-fn a_seat_that_the_first_master_does_not_know_of_is_not_named_for_ever() {
+fn a_seat_that_the_first_master_does_not_know_is_not_named_forever() {
     for behind in 0..3 {
         let mut world = World::of(3);
         for master in (0..3).filter(|master| *master != behind) {
@@ -294,7 +294,7 @@ fn a_fenced_permit_has_a_number_of_its_seat() {
 }
 
 #[test]
-fn those_who_disagree_let_in_at_most_the_largest_number() {
+fn clients_that_disagree_admit_at_most_the_largest_number() {
     let mut world = processes(3, 2);
     let few = world.acquire(&wanted(1));
     assert_eq!(granted(&mut world, 0), [(few, 0)]);
@@ -345,7 +345,7 @@ fn a_release_takes_back_what_another_master_may_yet_assign() {
 }
 
 #[test]
-fn a_master_that_lost_its_data_takes_no_seat_for_anybody() {
+fn a_master_that_lost_its_data_takes_no_seat_for_any_client() {
     let longest = ms(10_000);
     for assigns in 0..3 {
         let mut world = World::ready(settings(3).restart_guard(longest));

@@ -62,7 +62,7 @@ fn they_are_held_together_and_cost_each_master_one_request_and_one_release() {
 }
 
 #[test]
-fn too_few_that_are_free_are_none() {
+fn too_few_free_permits_are_not_granted() {
     let mut world = processes(3, 2);
     let three = world.acquire(&wanted(4, 3));
     assert_eq!(granted(&mut world, 0).len(), 1);
@@ -88,7 +88,7 @@ fn too_few_that_are_free_are_none() {
 }
 
 #[test]
-fn those_who_want_all_that_there_are_take_turns() {
+fn requests_for_all_permits_take_turns() {
     for (masters, of, at_once) in [(3, 1, 1), (3, 2, 2), (3, 3, 2), (4, 5, 3), (5, 2, 2)] {
         let mut world = processes(masters, 3);
         world.each(|master| master.delay = ms(1));
@@ -109,7 +109,7 @@ fn those_who_want_all_that_there_are_take_turns() {
             }
             if !held.is_empty() {
                 let (node, lock, _) = held.remove(0);
-                // Not in step with the pauses of those who wait.
+                // Not in step with the pauses of the waiters.
                 world.pass(ms(1 + u64::from(turns[node]) * 7 % 5));
                 world.release_by(node, lock);
                 seeking[node] = None;
@@ -148,7 +148,7 @@ fn a_lost_attempt_gives_back_what_it_got() {
 }
 
 #[test]
-fn what_is_taken_late_is_taken_back() {
+fn permits_that_are_assigned_late_are_released() {
     for slow in 0..3 {
         let mut world = World::of(3);
         world.masters[slow].flow = Flow::Stopped;
@@ -171,7 +171,7 @@ fn they_have_one_number_above_every_earlier_one_of_each() {
     let mut last = [0; 3];
     for at_once in [1, 3, 2, 3, 1, 2] {
         let lock = world.acquire(&fenced(at_once));
-        let [(_, held)] = granted(&mut world, 0)[..] else { panic!("nobody else wants them") };
+        let [(_, held)] = granted(&mut world, 0)[..] else { panic!("no other client wants them") };
         let number = held.fencing_token.unwrap().get();
         for permit in held.permits() {
             assert!(number > last[permit as usize]);
@@ -183,7 +183,7 @@ fn they_have_one_number_above_every_earlier_one_of_each() {
 }
 
 #[test]
-fn those_who_want_few_do_not_pass_one_that_waits_for_many_in_one_process() {
+fn requests_for_few_permits_do_not_overtake_one_for_many_in_one_process() {
     let mut world = World::of(3);
     let first = [world.acquire(&wanted(2, 1)), world.acquire(&wanted(2, 1))];
     assert_eq!(granted(&mut world, 0).len(), 2);
@@ -209,7 +209,7 @@ fn those_who_want_few_do_not_pass_one_that_waits_for_many_in_one_process() {
 fn they_are_handed_over_together() {
     let mut world = processes(3, 2);
     let lock = world.acquire(&wanted(4, 2));
-    let [(_, held)] = granted(&mut world, 0)[..] else { panic!("nobody else wants them") };
+    let [(_, held)] = granted(&mut world, 0)[..] else { panic!("no other client wants them") };
     assert_eq!(world.nodes[0].machine.hand_over(lock, world.now), Some(held));
     world.drain(0);
     let handed = Resumption::from_text(&held.expose(), None).unwrap();

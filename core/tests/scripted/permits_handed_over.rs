@@ -1,4 +1,4 @@
-//! Permits that are handed over: the one who goes on with it has the same seat.
+//! Permits that are handed over: the new holder has the same seat.
 
 use quorlock_core::{
     Acquire, AcquireError, ConfigError, Event, LockId, ReleaseOutcome, Resumption, Targets, Ttl,
@@ -45,7 +45,7 @@ fn granted(world: &mut World) -> LockId {
 }
 
 #[test]
-fn it_is_extended_and_released_by_the_one_who_has_it_now() {
+fn it_is_extended_and_released_by_its_new_holder() {
     let (mut world, handed) = handed_over();
     assert_eq!(handed.permits().collect::<Vec<_>>(), [1]);
     let handed = Resumption::from_text(&handed.expose(), handed.fencing_token).unwrap();
@@ -79,7 +79,7 @@ fn it_is_resumed_as_what_it_is_and_nothing_else() {
     let unseated = Resumption::from_text(&handed.token.expose(), None).unwrap();
     let now = world.now;
     assert!(world.nodes[1].machine.acquire(&resumed(unseated), now).is_err());
-    // Fewer permits, or more: it is the one that it was.
+    // With fewer permits or more, it is the same permit.
     let lock = world.acquire_by(1, &Acquire { targets: permits(1), ..resumed(handed) });
     assert_eq!(granted(&mut world), lock);
     assert_eq!(world.nodes[1].machine.seat(lock), Some(1));

@@ -63,7 +63,7 @@ fn the_same_prefix_excludes_and_a_release_wakes_the_waiter() {
 }
 
 #[test]
-fn a_waiter_behind_another_of_its_process_says_who_holds_the_lock_when_it_gives_up() {
+fn a_waiter_behind_another_of_its_process_names_the_holder_when_it_gives_up() {
     let mut world = world();
     let config = with_prefix("app:");
     world.hold(&wanted(&config));

@@ -153,7 +153,7 @@ fn a_renewal_that_comes_through_at_last_keeps_the_guard() {
 }
 
 #[test]
-fn renewal_that_meets_another_holder_tells_the_loss_at_once() {
+fn renewal_that_meets_another_holder_reports_the_loss_at_once() {
     let mut world = World::of(3);
     let lock = world.hold(&renewed_for(3_000, 60_000));
     for master in 1..3 {
@@ -166,7 +166,7 @@ fn renewal_that_meets_another_holder_tells_the_loss_at_once() {
 }
 
 #[test]
-fn a_grant_that_nobody_took_and_that_masters_lost_is_sought_further() {
+fn a_grant_that_was_not_taken_and_that_masters_lost_is_requested_again() {
     let mut world = World::of(3);
     let lock = world.acquire(&renewed_for(3_000, 60_000));
     assert!(matches!(world.next_event(), Event::Granted { .. }));
@@ -177,7 +177,7 @@ fn a_grant_that_nobody_took_and_that_masters_lost_is_sought_further() {
 }
 
 #[test]
-fn a_grant_that_nobody_took_and_that_masters_lost_ends_with_what_they_said() {
+fn a_grant_that_was_not_taken_and_that_masters_lost_ends_with_what_they_said() {
     let mut world = World::of(3);
     world.acquire(&Acquire { attempts: Some(1), ..renewed_for(3_000, 60_000) });
     assert!(matches!(world.next_event(), Event::Granted { .. }));

@@ -93,13 +93,13 @@ fn a_vote_that_not_all_replicas_confirm_is_no_answer_and_is_taken_back() {
 
 /// A server carries waits out one after the other, each to its end.
 #[test]
-fn while_a_replica_stands_still_one_wait_is_asked_for_and_not_one_for_each_write() {
+fn while_a_replica_hangs_one_wait_is_sent_and_not_one_for_each_write() {
     let mut world = open(&[1]);
     world.masters[0].server.set_following(1, 0);
     refused(&mut world, &one_try());
     assert_eq!(waits(&world), [1]);
 
-    // The scripts go on saying yes, as the replica was heard of lately.
+    // The scripts still say yes, because the replica's last acknowledgement is recent.
     let now = world.now;
     for name in ["x", "y", "z"] {
         let resource = quorlock_core::Resource::new(name).unwrap();
@@ -173,8 +173,8 @@ fn an_extension_that_is_not_confirmed_leaves_the_lock_as_valid_as_it_was() {
     }
 }
 
-/// `WAIT` is about what the connection has written, and an extension by less than is left writes
-/// nothing by itself.
+/// `WAIT` concerns what the connection has written, and an extension by less than the remaining
+/// life writes nothing by itself.
 #[test]
 fn an_extension_that_changes_nothing_is_confirmed_too() {
     for fenced in [false, true] {
@@ -294,7 +294,7 @@ fn a_bootstrap_is_confirmed() {
 }
 
 #[test]
-fn clients_that_disagree_are_told_by_the_marker() {
+fn clients_that_disagree_get_an_error_from_the_marker() {
     for (first, second) in [(1, 0), (2, 1)] {
         let mut world = open(&[first]);
         world.masters[0].server.set_replicas(second.into());
@@ -310,7 +310,7 @@ fn clients_that_disagree_are_told_by_the_marker() {
 }
 
 #[test]
-fn a_quorum_is_had_without_the_group_whose_replica_is_away() {
+fn a_quorum_is_possible_without_the_group_whose_replica_is_down() {
     let mut world = open(&[1, 1, 0]);
     world.masters[0].server.set_following(1, 0);
     world.hold(&one_try());

@@ -1,4 +1,4 @@
-//! The restart guard: masters that may have forgotten locks do not vote until those have run out.
+//! The restart guard: masters that may have forgotten locks do not vote until these have run out.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn restart(world: &mut World, master: usize, keeps_data: bool) {
     world.pass(ms(50));
 }
 
-/// How long each master is quarantined still, by the error.
+/// How much longer each master is quarantined, according to the error.
 fn quarantines(error: &AcquireError) -> Vec<Option<Duration>> {
     let votes = error.ballot().unwrap().votes();
     votes
@@ -63,7 +63,7 @@ fn masters_that_are_new_do_not_vote_for_the_longest_ttl() {
 }
 
 #[test]
-fn a_guarded_master_with_replicas_is_warned_of_and_votes_all_the_same() {
+fn a_guarded_master_with_replicas_causes_a_warning_and_still_votes() {
     let warned = |config: ConfigBuilder, replicas: u16| {
         let mut world = World::cold(config);
         world.masters[1].server.set_replicas(replicas);
@@ -87,7 +87,7 @@ fn a_guarded_master_with_replicas_is_warned_of_and_votes_all_the_same() {
 }
 
 #[test]
-fn a_master_that_came_back_is_quarantined_and_the_others_go_on() {
+fn a_master_that_came_back_is_quarantined_and_the_others_continue() {
     for keeps_data in [false, true] {
         let mut world = open(3);
         let held = world.hold(&lock());
@@ -114,7 +114,7 @@ fn the_quarantine_begins_when_the_master_is_connected_again() {
     let mut world = open(3);
     restart(&mut world, 0, false);
     restart(&mut world, 1, false);
-    // Nobody seeks a lock meanwhile.
+    // No lock is requested meanwhile.
     world.pass(LONGEST);
     world.hold(&lock());
 }
@@ -138,7 +138,7 @@ fn a_replica_that_was_promoted_on_a_live_connection_is_quarantined() {
     let mut world = open(3);
     world.hold(&lock());
     for master in 0..2 {
-        // What it holds now is another master's, the marker included.
+        // It now has another master's data, including the marker.
         let other = world.masters[2].server.clone();
         world.masters[master].server.resync_from(&other);
         world.masters[master].server.promote();
@@ -154,7 +154,7 @@ fn a_replica_that_was_promoted_on_a_live_connection_is_quarantined() {
 }
 
 #[test]
-fn what_is_held_goes_on_while_masters_are_quarantined() {
+fn held_locks_continue_while_masters_are_quarantined() {
     let mut world = open(5);
     let held = world.hold(&Acquire { renew_for: Some(ms(60_000)), healing: true, ..lock() });
     for master in 0..5 {
@@ -187,7 +187,7 @@ fn one_master_of_another_fleet_is_enough_to_grant_nothing() {
     let marker = world.masters[4].value(Fleet::MARKER, world.now).unwrap().to_owned();
     let of_three = marker.strip_suffix(" 5").unwrap().to_owned() + " 3";
     world.masters[4].server.hold(0, Fleet::MARKER.as_bytes(), of_three.as_bytes(), None);
-    // It speaks first.
+    // It answers first.
     for master in 0..4 {
         world.masters[master].delay = ms(1);
     }
@@ -199,7 +199,7 @@ fn one_master_of_another_fleet_is_enough_to_grant_nothing() {
 }
 
 #[test]
-fn a_marker_of_the_future_is_none() {
+fn a_marker_of_the_future_is_not_accepted() {
     let mut world = open(1);
     let marker = world.masters[0].value(Fleet::MARKER, world.now).unwrap().to_owned();
     let id = marker.split(' ').next().unwrap();

@@ -75,7 +75,7 @@ fn one_try_is_one_try() {
 }
 
 #[test]
-fn the_lock_is_taken_as_soon_as_its_key_has_gone() {
+fn the_lock_is_taken_as_soon_as_its_key_is_gone() {
     let mut world = World::of(3);
     let until = world.now + ms(2_000);
     world.each(|master| master.hold_by_another(KEY, Some(until)));
@@ -127,7 +127,7 @@ fn a_limit_of_no_time_at_all_ends_at_once_and_leaves_nothing() {
 }
 
 #[test]
-fn a_source_of_tokens_that_fails_is_told() {
+fn a_source_of_tokens_that_fails_is_an_error() {
     struct Empty;
     impl quorlock_core::Entropy for Empty {
         fn fill(&mut self, _: &mut [u8]) -> Result<(), quorlock_core::EntropyFailed> {

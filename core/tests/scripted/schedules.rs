@@ -1,4 +1,4 @@
-//! Two machines, three masters, and whatever may happen between them.
+//! Two machines, three masters, and anything that may happen between them.
 
 use proptest::prelude::*;
 use quorlock_core::{Acquire, ConfigBuilder, Event, Instant, LockId, Ttl};
@@ -40,7 +40,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..40)
 }
 
-/// What a user of one machine has in hand.
+/// The locks of a user of one machine.
 #[derive(Clone, Copy, Default)]
 struct Hand {
     lock: Option<LockId>,
@@ -53,11 +53,11 @@ impl Hand {
     }
 }
 
-/// Lets the users take what was granted, and learn what was lost.
+/// Lets the users take grants, and learn of losses.
 fn hear(world: &mut World, hands: &mut [Hand; 2]) {
     for (node, hand) in hands.iter_mut().enumerate() {
         while let Some((_, event)) = world.nodes[node].events.pop_front() {
-            // What is told of a lock that was let go is of no interest any more.
+            // Events of a lock that was dropped do not matter any more.
             if hand.lock != Some(event.lock()) {
                 continue;
             }
@@ -101,7 +101,7 @@ fn take(world: &mut World, hands: &mut [Hand; 2], step: Step) {
         }
         Step::Extend(node, ttl) => {
             let Some(lock) = hands[node].lock else { return };
-            // A lock that is not held yet cannot be extended, and says so.
+            // A lock that is not held yet cannot be extended: that is an error.
             let _ = world.nodes[node].machine.extend(lock, Ttl::new(ms(ttl)).unwrap(), now);
             world.drain(node);
         }
@@ -110,7 +110,7 @@ fn take(world: &mut World, hands: &mut [Hand; 2], step: Step) {
         Step::Deliver(node, master) => {
             world.deliver(node, master);
         }
-        Step::Cut(node, master) => world.cut_if_it_stands(node, master),
+        Step::Cut(node, master) => world.cut_if_it_is_open(node, master),
         Step::Acquire(..) | Step::Pass(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! What servers say instead of a vote.
+//! Errors of servers instead of a vote.
 
 use quorlock_core::{Acquire, AcquireError, Cause, Event, ReleaseOutcome, ServerError, Vote};
 
@@ -27,7 +27,7 @@ const ERRORS: [(&str, ServerError); 16] = [
 ];
 
 #[test]
-fn every_server_error_gives_no_vote_keeps_its_cause_and_is_released_all_the_same() {
+fn every_server_error_gives_no_vote_keeps_its_cause_and_is_still_released() {
     for (text, error) in ERRORS {
         let mut world = World::of(3);
         for master in 0..2 {
@@ -40,7 +40,8 @@ fn every_server_error_gives_no_vote_keeps_its_cause_and_is_released_all_the_same
         assert_eq!(matches!(refusal, AcquireError::Misconfigured(_)), error.is_configuration(), "{text}");
         world.pump();
         let undone = world.masters.iter().filter(|master| master.count("UNDO") == 1).count();
-        // What has become a replica is left, and its release waits for the next connection.
+        // A server that has become a replica is left, and its release waits for the next
+        // connection.
         assert_eq!(undone, if error == ServerError::ReadOnly { 1 } else { 3 }, "{text}");
         assert!(world.holders().is_empty());
         world.pass(ms(1_000));
@@ -103,7 +104,7 @@ fn the_error_of_five_masters_prints_as_the_documentation_shows_it() {
 }
 
 #[test]
-fn the_holder_is_the_same_number_on_all_masters_that_he_has() {
+fn a_holder_has_the_same_number_on_all_its_masters() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
     world.acquire(&one_try());
@@ -121,7 +122,7 @@ fn the_holder_is_the_same_number_on_all_masters_that_he_has() {
 }
 
 #[test]
-fn a_flushed_script_cache_is_mended_with_the_text_and_nothing_stays() {
+fn a_flushed_script_cache_is_refilled_with_the_text_and_no_key_stays() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     world.each(Master::forget_scripts);
@@ -154,7 +155,7 @@ fn a_lost_round_is_cleared_and_tried_again_although_the_script_cache_is_flushed(
 }
 
 #[test]
-fn a_server_that_never_knows_a_script_not_even_by_its_text_is_not_asked_for_ever() {
+fn a_server_that_never_knows_a_script_is_not_asked_forever() {
     let mut world = World::of(3);
     let lock = world.hold(&one_try());
     world.each(|master| master.fails("RELEASE", "NOSCRIPT No matching script. Please use EVAL."));
@@ -174,7 +175,7 @@ fn a_server_that_never_knows_a_script_not_even_by_its_text_is_not_asked_for_ever
 }
 
 #[test]
-fn a_release_that_a_master_put_off_is_tried_again_until_the_key_is_gone() {
+fn a_release_that_a_master_refused_is_repeated_until_the_key_is_gone() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     world.masters[0].fails("RELEASE", "BUSY Redis is busy running a script.");

@@ -91,7 +91,7 @@ fn a_lock_of_several_resources_waits_for_each_of_them_in_one_process() {
 }
 
 #[test]
-fn locks_of_several_resources_in_any_order_do_not_wait_for_one_another_for_ever() {
+fn locks_of_several_resources_in_any_order_do_not_wait_for_one_another_forever() {
     let mut world = World::of(3);
     let names = [["x", "y"], ["y", "z"], ["z", "x"]];
     let locks: Vec<_> = (0..30).map(|turn| world.acquire(&write(&names[turn % 3]))).collect();

@@ -1,4 +1,4 @@
-//! What locks of several and of shared resources ask of masters, and when.
+//! The requests of locks of several and of shared resources, and their times.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ fn asked(world: &World) -> Vec<usize> {
 }
 
 #[test]
-fn a_group_behind_another_in_its_process_asks_nobody() {
+fn a_group_behind_another_in_its_process_asks_no_master() {
     let mut world = World::of(3);
     let reader = world.acquire(&read("x"));
     assert_eq!(next_granted(&mut world, 0), reader);
@@ -66,7 +66,7 @@ fn a_group_behind_another_in_its_process_asks_nobody() {
 }
 
 #[test]
-fn one_that_waits_for_several_asks_nobody_before_it_is_in_front_for_all() {
+fn a_lock_of_several_resources_asks_no_master_before_it_is_in_front_for_all() {
     let mut world = World::of(3);
     let [x, y] = ["x", "y"].map(|name| {
         let lock = world.acquire(&write(&[name]));
@@ -99,12 +99,12 @@ fn readers_that_others_kept_out_ask_all_masters_at_once() {
 }
 
 #[test]
-fn a_writer_behind_readers_keeps_its_wish_marked_on_a_quorum() {
+fn a_writer_behind_readers_keeps_its_mark_on_a_quorum() {
     let mut world = two_processes();
     let reader = world.acquire(&read("x"));
     assert_eq!(next_granted(&mut world, 0), reader);
     world.acquire_by(1, &write(&["x"]));
-    // Each extension is news of masters that may be free.
+    // Each extension is a notification that a master may be free.
     for _ in 0..8 {
         world.pass(ms(400));
         world.extend(reader, ms(10_000));
@@ -114,7 +114,7 @@ fn a_writer_behind_readers_keeps_its_wish_marked_on_a_quorum() {
 }
 
 #[test]
-fn news_of_a_shared_key_do_not_set_its_mark_anew() {
+fn notifications_of_a_shared_key_do_not_set_its_mark_again() {
     let mut world = two_processes();
     let reader = world.acquire(&read("x"));
     assert_eq!(next_granted(&mut world, 0), reader);
@@ -132,7 +132,7 @@ fn news_of_a_shared_key_do_not_set_its_mark_anew() {
         world.pass(ms(50));
     }
     assert!(asked(&world) > before, "the writer asks when it is told");
-    assert_eq!(marks(&world), marked, "each change of it is news to the readers that it keeps out");
+    assert_eq!(marks(&world), marked, "each change of it notifies the readers that it keeps out");
 }
 
 #[test]
@@ -180,11 +180,11 @@ fn a_reader_leaves_nothing_and_takes_no_other_readers_entry_away() {
 }
 
 #[test]
-fn readers_that_wishes_keep_out_insist_in_the_end() {
+fn readers_that_marks_keep_out_insist_in_the_end() {
     let mut world = two_processes();
     let reader = world.acquire(&read("x"));
     assert_eq!(next_granted(&mut world, 0), reader);
-    // A wish that is always there, as of writers that come one after the other.
+    // A mark that is always there, as with writers that arrive one after the other.
     let start = world.now;
     let wish = |world: &mut World| {
         let until = wall_clock(world.now) + ms(1_000);
@@ -202,7 +202,7 @@ fn readers_that_wishes_keep_out_insist_in_the_end() {
 }
 
 #[test]
-fn what_was_asked_for_a_writer_means_nothing_once_it_is_a_reader() {
+fn an_answer_for_the_writer_means_nothing_once_it_is_a_reader() {
     let mut world = World::of(3);
     let lock = world.acquire(&write(&["x"]));
     assert_eq!(next_granted(&mut world, 0), lock);

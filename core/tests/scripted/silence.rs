@@ -1,4 +1,4 @@
-//! Masters that say nothing: stopped, slow, or behind a network that drops without a word.
+//! Silent masters: stopped, slow, or behind a network that drops packets.
 
 use quorlock_core::{Acquire, AcquireError, Event, Resource};
 
@@ -111,7 +111,7 @@ fn it_succeeds_also_when_the_network_answers_the_first_bytes_with_a_reset() {
 }
 
 #[test]
-fn masters_that_are_silent_in_truth_are_not_asked_for_ever() {
+fn masters_that_are_really_silent_are_not_asked_forever() {
     let mut world = idle_behind_a_network_that_forgets(3);
     world.each(|master| {
         master.flow = Flow::Stopped;
@@ -157,7 +157,7 @@ fn every_command_ends_while_nothing_ever_answers() {
     assert_eq!(world.now.since(start), ms(50));
     world.release(lock);
     assert!(matches!(world.next_event(), Event::Released { .. }));
-    assert_eq!(world.now.since(start), ms(50), "it is known that nobody answers");
+    assert_eq!(world.now.since(start), ms(50), "it is known that no master answers");
     world.acquire(&Acquire { timeout: Some(ms(700)), ..wanted(ms(10_000)) });
     world.refusal();
     assert!(world.now.since(start) <= ms(750));

@@ -45,7 +45,7 @@ fn a_connection_that_is_being_opened_is_waited_for_where_it_decides_which_error_
 }
 
 #[test]
-fn a_connection_that_never_stands_is_waited_for_no_longer_than_its_timeout() {
+fn a_connection_that_never_opens_is_waited_for_no_longer_than_its_timeout() {
     let mut world = World::cold(settings(2));
     world.masters[0].hold_by_another(KEY, None);
     world.masters[1].reach = Reach::Ignores;

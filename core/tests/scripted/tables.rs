@@ -1,5 +1,5 @@
-//! Every table of answers to an extension and to a release, in every order: what is told, and at
-//! which answer.
+//! Every table of answers to an extension and to a release, in every order: the reported outcome,
+//! and the answer that decides it.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ fn prepare(world: &mut World, table: &[Says], command: &'static str) {
     }
 }
 
-/// What has been heard so far.
+/// The answers so far.
 #[derive(Clone, Copy)]
 struct Heard {
     masters: usize,
@@ -67,7 +67,7 @@ impl Heard {
         2 * votes > self.masters
     }
 
-    /// Those that may still hold it are no quorum.
+    /// The masters that may still hold it are not a quorum.
     fn is_gone(self) -> bool {
         !self.is_quorum(self.masters - self.not_ours)
     }

@@ -1,4 +1,4 @@
-//! Every attempt has a token of its own.
+//! Every attempt has its own token.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ fn cancelling_in_the_middle_of_a_round_leaves_no_key() {
 }
 
 #[test]
-fn cancelling_before_the_connections_stand_sends_nothing() {
+fn cancelling_before_the_connections_are_open_sends_nothing() {
     let mut world = World::cold(super::world::settings(3));
     let lock = world.acquire(&wanted(ms(10_000)));
     world.cancel(lock);

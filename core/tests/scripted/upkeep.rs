@@ -1,5 +1,4 @@
-//! What connections ask for themselves: new logins, signs of life; and one name with several
-//! servers.
+//! The connections' own requests: new logins, signs of life; and one name with several servers.
 
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ fn of_urls(password: &str) -> ConfigBuilder {
     Config::builder(["a", "b", "c"].map(|name| format!("redis://:{password}@{name}")))
 }
 
-/// Masters that want a password, and a configuration whose logins change.
+/// Masters that require a password, and a configuration whose logins change.
 fn with_password() -> World {
     let never = |_: &Endpoint| Err(Unavailable::Because("the driver asks, and there is none here"));
     let mut world = World::cold(of_urls("old").credentials(never));
@@ -44,7 +43,7 @@ fn log_in_with(world: &mut World, password: &str) {
 }
 
 #[test]
-fn a_new_login_goes_in_line_and_its_answer_is_no_vote() {
+fn a_new_login_is_sent_in_order_and_its_answer_is_not_a_vote() {
     let mut world = with_password();
     world.each(|master| {
         master.server.set_password(Some("new"));
@@ -85,7 +84,7 @@ fn a_refused_login_closes_the_connection_which_comes_again_soon() {
 }
 
 #[test]
-fn a_login_that_may_change_is_no_matter_of_configuration() {
+fn a_refused_login_that_may_change_is_not_a_configuration_error() {
     let never = |_: &Endpoint| Err(Unavailable::Panicked);
     for changes in [true, false] {
         let mut settings = of_urls("wrong");
@@ -149,7 +148,7 @@ fn no_password_shows() {
 
 const QUIET: Duration = ms(60_000);
 
-/// Pings show as commands of no kind of their own.
+/// Pings have no kind of command in the model.
 fn pings(world: &World, master: usize) -> usize {
     world.masters[master].count("other")
 }
@@ -180,7 +179,7 @@ fn nothing_is_sent_to_keep_a_connection_unless_that_is_wanted() {
 }
 
 #[test]
-fn a_master_that_does_not_answer_a_ping_is_connected_anew() {
+fn a_master_that_does_not_answer_a_ping_is_connected_again() {
     let mut world = World::ready(settings(3).keep_alive(QUIET));
     world.dead.insert((0, world.generation(0)));
     world.pass(QUIET);
@@ -191,7 +190,7 @@ fn a_master_that_does_not_answer_a_ping_is_connected_anew() {
 }
 
 #[test]
-fn the_answer_to_a_ping_is_no_vote() {
+fn the_answer_to_a_ping_is_not_a_vote() {
     let mut world = World::ready(settings(1).keep_alive(QUIET));
     world.masters[0].hold_by_another(KEY, None);
     world.masters[0].flow = Flow::RepliesHeld;
@@ -287,7 +286,7 @@ fn the_longest_ttl_that_was_asked_for_counts() {
 }
 
 #[test]
-fn a_server_that_was_restarted_is_no_other_one() {
+fn a_server_that_was_restarted_is_not_another_server() {
     for up in [ms(0), ms(1_000), ms(3_000)] {
         let mut world = changed(ms(60_000), ms(3_000), up);
         assert_eq!(states(&world), [ready(&[])], "up for {up:?}");
@@ -306,7 +305,7 @@ fn a_server_that_was_restarted_is_no_other_one() {
 }
 
 #[test]
-fn a_restart_that_the_process_slept_through_is_no_other_server() {
+fn a_restart_while_the_process_slept_is_not_another_server() {
     let mut world = World::of(1);
     world.pass(ms(60_000));
     world.masters[0].flow = Flow::RepliesHeld;

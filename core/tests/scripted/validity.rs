@@ -35,7 +35,7 @@ fn the_wait_for_a_connection_counts_as_elapsed_too() {
 }
 
 #[test]
-fn a_quorum_that_comes_after_its_validity_is_no_grant_and_is_undone() {
+fn a_quorum_after_the_end_of_validity_is_not_a_grant_and_is_undone() {
     let mut world = World::of(3);
     world.each(|master| master.flow = Flow::RepliesHeld);
     world.acquire(&Acquire1::short());
@@ -78,7 +78,7 @@ fn all_masters_stopped_for_longer_than_the_ttl_give_no_guard() {
 }
 
 #[test]
-fn validity_is_looked_at_again_when_the_grant_is_taken() {
+fn validity_is_checked_again_when_the_grant_is_taken() {
     let mut world = World::of(3);
     let lock = world.acquire(&Acquire1::short());
     assert!(matches!(world.events_now()[..], [Event::Granted { .. }]));
@@ -91,7 +91,7 @@ fn validity_is_looked_at_again_when_the_grant_is_taken() {
 }
 
 #[test]
-fn a_grant_that_nobody_took_in_time_is_sought_again_with_another_token() {
+fn a_grant_that_was_not_taken_in_time_is_requested_again_with_another_token() {
     let mut world = World::of(3);
     let lock = world.acquire(&quorlock_core::Acquire { timeout: None, ..wanted(ms(200)) });
     let first = world.expose(lock);
@@ -102,7 +102,7 @@ fn a_grant_that_nobody_took_in_time_is_sought_again_with_another_token() {
 }
 
 #[test]
-fn a_grant_that_nobody_took_names_only_the_masters_that_granted_it() {
+fn a_grant_that_was_not_taken_names_only_the_masters_that_granted_it() {
     let mut world = World::of(3);
     world.masters[2].flow = Flow::Stopped;
     world.acquire(&Acquire1::short());
@@ -113,7 +113,7 @@ fn a_grant_that_nobody_took_names_only_the_masters_that_granted_it() {
 }
 
 #[test]
-fn loss_is_told_not_later_than_the_end_of_validity() {
+fn a_loss_is_reported_no_later_than_the_end_of_validity() {
     let mut world = World::of(3);
     world.acquire(&wanted(ms(1_000)));
     let event = world.next_event();

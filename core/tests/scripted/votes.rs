@@ -35,7 +35,7 @@ pub fn orders(masters: usize) -> Vec<Vec<usize>> {
     shorter.iter().flat_map(|order| (0..masters).map(move |at| insert(order, at))).collect()
 }
 
-/// Plays one table in one order of arrival, and checks everything that can be said about it.
+/// Runs one table in one order of arrival, and checks the whole outcome.
 fn play(ready: &World, table: &[Says], order: &[usize]) {
     let mut world = ready.clone();
     let (masters, needed) = (table.len(), table.len() / 2 + 1);
@@ -157,7 +157,7 @@ fn a_round_is_decided_at_the_quorum_and_does_not_wait_for_a_hung_master() {
 }
 
 #[test]
-fn a_dead_master_costs_nothing_and_too_many_dead_ones_are_told_at_once() {
+fn a_dead_master_costs_nothing_and_too_many_dead_ones_are_reported_at_once() {
     let mut world = World::cold(settings(3));
     world.masters[0].reach = Reach::Refuses;
     world.pump();
@@ -228,7 +228,7 @@ fn votes_that_come_after_the_grant_still_count_as_holders() {
 }
 
 #[test]
-fn a_grant_that_nobody_takes_ends_although_a_master_had_refused_it() {
+fn a_grant_that_is_not_taken_ends_although_a_master_had_refused_it() {
     // The master that refused is not asked to undo anything, so nothing of it may be awaited.
     let mut world = World::of(3);
     world.masters[2].hold_by_another(KEY, None);

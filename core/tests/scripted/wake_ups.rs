@@ -1,4 +1,4 @@
-//! Waiters of other processes are told by the masters when a lock becomes free.
+//! Masters notify waiters of other processes when a lock becomes free.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn a_waiter_has_asked_with_three_requests_for_each_master() {
 const GREETING: usize = 2;
 
 #[test]
-fn a_lock_that_nobody_waits_for_is_not_watched() {
+fn a_lock_without_waiters_is_not_watched() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, None));
     let tries = Acquire { attempts: Some(1), ..wanted(ms(10_000)) };
@@ -69,12 +69,12 @@ fn a_lock_that_nobody_waits_for_is_not_watched() {
 #[test]
 fn any_client_may_release_it() {
     let (mut world, ..) = held_and_awaited(3, ms(10_000), true);
-    world.each(release_by_hand);
+    world.each(delete_the_key);
     assert!(is_granted(&mut world, 1));
 }
 
-/// `DEL` by a client that knows nothing of locks.
-fn release_by_hand(master: &mut super::world::Master) {
+/// `DEL` by a client that does not know locks.
+fn delete_the_key(master: &mut super::world::Master) {
     let mut session = master.server.accept();
     let command = format!("DEL {KEY}\r\n");
     let mut replies = Vec::new();
@@ -83,7 +83,7 @@ fn release_by_hand(master: &mut super::world::Master) {
 }
 
 #[test]
-fn a_flush_of_all_keys_is_news_too() {
+fn a_flush_of_all_keys_is_a_notification_too() {
     let (mut world, ..) = held_and_awaited(3, ms(10_000), true);
     world.each(|master| {
         let mut session = master.server.accept();
@@ -93,19 +93,19 @@ fn a_flush_of_all_keys_is_news_too() {
 }
 
 #[test]
-fn a_renewal_is_news_and_costs_one_question_to_one_master() {
+fn a_renewal_is_a_notification_and_costs_one_request_to_one_master() {
     let (mut world, held, _) = held_and_awaited(5, ms(10_000), true);
     let before = executed(&world);
     world.extend(held, ms(20_000));
     world.pump();
     assert_eq!(executed(&world) - before, 5 + 1);
-    // What that question registered for is enough to hear of the release.
+    // The registration by that request is enough to be notified of the release.
     world.release(held);
     assert!(is_granted(&mut world, 1));
 }
 
 #[test]
-fn who_is_passed_over_again_and_again_asks_all_masters_at_once() {
+fn a_waiter_that_is_passed_over_repeatedly_asks_all_masters_at_once() {
     let (mut world, ..) = held_and_awaited(3, ms(10_000), true);
     let mut asked = Vec::new();
     for holder in 0..20 {
@@ -118,16 +118,16 @@ fn who_is_passed_over_again_and_again_asks_all_masters_at_once() {
         world.pump();
         asked.push(executed(&world) - before);
     }
-    // The first of these holders is compared with nobody; a round that two have lost takes back
-    // what the third was asked.
+    // The first of these holders is not compared with another; a round that two masters refused
+    // takes back the request to the third.
     assert_eq!(asked, [[1; 17].as_slice(), &[4; 3]].concat());
     world.pass(ms(1_000));
-    world.each(release_by_hand);
+    world.each(delete_the_key);
     assert!(is_granted(&mut world, 1));
 }
 
 #[test]
-fn a_holder_who_renews_has_passed_over_nobody() {
+fn a_holder_that_renews_has_passed_over_no_waiter() {
     let (mut world, held, _) = held_and_awaited(3, ms(10_000), true);
     for longer in 1..40 {
         let before = executed(&world);
@@ -138,7 +138,7 @@ fn a_holder_who_renews_has_passed_over_nobody() {
 }
 
 #[test]
-fn a_lock_whose_holder_is_gone_is_taken_when_its_life_ends_whether_or_not_anybody_says_so() {
+fn a_lock_whose_holder_is_gone_is_taken_when_its_keys_expire_even_without_a_notification() {
     for lost in [false, true] {
         let (mut world, held, _) = held_and_awaited(3, ms(2_000), true);
         let end = world.masters[0].end(KEY, world.now).unwrap();
@@ -155,7 +155,7 @@ fn a_lock_whose_holder_is_gone_is_taken_when_its_life_ends_whether_or_not_anybod
 }
 
 #[test]
-fn without_wake_ups_it_is_asked_for_again_and_again() {
+fn without_notifications_it_is_requested_repeatedly() {
     for denied in [false, true] {
         let mut world = World::of(3);
         world.each(|master| master.hold_by_another(KEY, None));
@@ -179,14 +179,14 @@ fn without_wake_ups_it_is_asked_for_again_and_again() {
 }
 
 #[test]
-fn who_cannot_be_told_any_more_asks_again() {
+fn a_waiter_that_cannot_be_notified_any_more_asks_again() {
     let (mut world, held, _) = held_and_awaited(3, ms(60_000), true);
     for master in 0..2 {
         world.cut(1, master);
     }
     world.pass(ms(200));
     let before = executed(&world);
-    // It has asked again by now, and is told once more.
+    // It has asked again by now, and is notified again.
     world.pass(ms(5_000));
     assert_eq!(executed(&world), before);
     world.release(held);
@@ -210,7 +210,7 @@ fn a_first_master_that_is_silent_is_not_waited_for() {
 }
 
 #[test]
-fn a_first_master_that_goes_silent_behind_its_news_is_not_waited_for() {
+fn a_first_master_that_goes_silent_after_its_notification_is_not_waited_for() {
     let mut waited = Vec::new();
     for silent in 0..3 {
         let (mut world, ..) = held_and_awaited(3, ms(10_000), true);
@@ -218,7 +218,7 @@ fn a_first_master_that_goes_silent_behind_its_news_is_not_waited_for() {
         world.inject_to(1, silent, push.as_bytes());
         world.masters[silent].flow = Flow::Stopped;
         for free in (0..3).filter(|master| *master != silent) {
-            release_by_hand(&mut world.masters[free]);
+            delete_the_key(&mut world.masters[free]);
         }
         let start = world.now;
         world.pump();
@@ -233,7 +233,7 @@ fn a_first_master_that_goes_silent_behind_its_news_is_not_waited_for() {
 }
 
 #[test]
-fn one_master_that_stays_held_is_in_nobodys_way() {
+fn one_master_that_stays_held_blocks_no_waiter() {
     for stuck in 0..3 {
         let (mut world, held, _) = held_and_awaited(3, ms(10_000), true);
         world.masters[stuck].hold_by_another(KEY, None);
@@ -250,7 +250,7 @@ fn one_master_that_stays_held_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_master_that_told_nothing_makes_a_quorum_with_one_that_tells_of_a_release() {
+fn a_master_without_a_notification_makes_a_quorum_with_one_that_reports_a_release() {
     for silent in 0..3 {
         let (stuck, freed) = ((silent + 1) % 3, (silent + 2) % 3);
         let mut world = World::of(3);
@@ -261,12 +261,12 @@ fn a_master_that_told_nothing_makes_a_quorum_with_one_that_tells_of_a_release() 
         world.masters[silent].flow = Flow::Stopped;
         world.acquire(&Acquire { timeout: None, ..wanted(ms(10_000)) });
         world.pass(ms(1_000));
-        // It is there again, and nobody holds anything on it.
+        // It is up again, and no client holds anything on it.
         world.masters[silent].flow = Flow::Free;
         world.pass(ms(3_000));
         assert!(world.nodes[0].events.is_empty());
         let start = world.now;
-        release_by_hand(&mut world.masters[freed]);
+        delete_the_key(&mut world.masters[freed]);
         world.pump();
         while world.nodes[0].events.is_empty() {
             assert!(world.jump());
@@ -277,7 +277,7 @@ fn a_master_that_told_nothing_makes_a_quorum_with_one_that_tells_of_a_release() 
 }
 
 #[test]
-fn a_lock_that_is_released_between_the_refusal_and_the_question_by_whom_is_asked_for_at_once() {
+fn a_lock_that_is_released_between_the_refusal_and_the_read_is_requested_at_once() {
     let mut world = World::of(3);
     let end = world.now + ms(60_000);
     world.each(|master| {
@@ -287,7 +287,7 @@ fn a_lock_that_is_released_between_the_refusal_and_the_question_by_whom_is_asked
     world.acquire(&wanted(ms(10_000)));
     world.pump();
     world.each(|master| {
-        release_by_hand(master);
+        delete_the_key(master);
         master.flow = Flow::Free;
     });
     let start = world.now;
@@ -300,7 +300,7 @@ fn a_lock_that_is_released_between_the_refusal_and_the_question_by_whom_is_asked
 }
 
 #[test]
-fn a_release_that_is_told_before_the_round_is_lost_is_not_forgotten() {
+fn a_release_that_is_notified_before_the_round_is_lost_is_not_forgotten() {
     for stuck in 0..3 {
         let (taken, free) = ((stuck + 1) % 3, (stuck + 2) % 3);
         let mut world = World::of(3);
@@ -308,13 +308,13 @@ fn a_release_that_is_told_before_the_round_is_lost_is_not_forgotten() {
         world.each(|master| master.hold_by_another(KEY, Some(end)));
         world.acquire(&wanted(ms(10_000)));
         world.pump();
-        release_by_hand(&mut world.masters[free]);
-        release_by_hand(&mut world.masters[taken]);
+        delete_the_key(&mut world.masters[free]);
+        delete_the_key(&mut world.masters[taken]);
         world.masters[taken].hold_by_another(KEY, Some(end));
         world.masters[stuck].flow = Flow::RepliesHeld;
         world.pump();
         // One has granted it, and the refusal that decides is on its way.
-        release_by_hand(&mut world.masters[taken]);
+        delete_the_key(&mut world.masters[taken]);
         world.pump();
         world.masters[stuck].flow = Flow::Free;
         let start = world.now;
@@ -328,7 +328,7 @@ fn a_release_that_is_told_before_the_round_is_lost_is_not_forgotten() {
 }
 
 #[test]
-fn a_first_master_that_says_late_that_it_stays_held_is_in_nobodys_way() {
+fn a_first_master_that_reports_late_that_it_stays_held_blocks_no_waiter() {
     for stuck in 0..3 {
         let mut world = World::of(3);
         let end = world.now + ms(60_000);
@@ -337,7 +337,7 @@ fn a_first_master_that_says_late_that_it_stays_held_is_in_nobodys_way() {
         world.acquire(&wanted(ms(10_000)));
         world.pump();
         for free in (0..3).filter(|master| *master != stuck) {
-            release_by_hand(&mut world.masters[free]);
+            delete_the_key(&mut world.masters[free]);
         }
         world.pump();
         world.masters[stuck].flow = Flow::Free;
@@ -352,7 +352,7 @@ fn a_first_master_that_says_late_that_it_stays_held_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_lock_that_one_takes_again_and_again_is_not_watched() {
+fn a_lock_that_one_process_takes_repeatedly_is_not_watched() {
     let mut world = World::of(3);
     for _ in 0..100 {
         let lock = world.hold(&wanted(ms(10_000)));
@@ -364,7 +364,7 @@ fn a_lock_that_one_takes_again_and_again_is_not_watched() {
 }
 
 #[test]
-fn when_nobody_has_waited_for_a_while_nothing_is_watched() {
+fn nothing_is_watched_when_no_caller_has_waited_for_a_while() {
     let (mut world, held, awaited) = held_and_awaited(3, ms(10_000), true);
     world.release(held);
     assert!(is_granted(&mut world, 1));
@@ -382,7 +382,7 @@ fn when_nobody_has_waited_for_a_while_nothing_is_watched() {
 }
 
 #[test]
-fn a_master_that_tells_of_changes_without_end_does_not_make_it_spin() {
+fn a_master_with_endless_notifications_does_not_make_it_spin() {
     let (mut world, ..) = held_and_awaited(3, ms(60_000), true);
     let before = executed(&world);
     for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Settings for TLS, and what rustls makes of them.
+//! Settings for TLS, and their translation for rustls.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl TlsBuilder {
     /// Trusts the issuers whose certificates are in this PEM text, and none of the system's.
     ///
     /// # Errors
-    /// [`TlsError::Missing`] where there is no certificate in it.
+    /// [`TlsError::Missing`] if it contains no certificate.
     pub fn root_pem(mut self, pem: &[u8]) -> Result<Self, TlsError> {
         self.0.roots.get_or_insert_default().extend(certificates(pem, Pem::Roots, None)?);
         Ok(self)
@@ -51,7 +51,7 @@ impl TlsBuilder {
     /// issuers if the server does not have them, and its private key.
     ///
     /// # Errors
-    /// [`TlsError::Missing`] where there is no certificate, or no key.
+    /// [`TlsError::Missing`] if there is no certificate or no key.
     pub fn client_pem(mut self, certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         self.0.identity = Some(identity(certificate, key, None)?);
         Ok(self)
@@ -71,14 +71,14 @@ impl TlsBuilder {
         self
     }
 
-    /// Demands this name of the servers' certificates, and sends it as the one that is wanted
-    /// (SNI). Default: the host of each URL.
+    /// Requires this name in the servers' certificates, and sends it to the servers (SNI). Default:
+    /// the host of each URL.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.0.files = self.0.files.with_server_name(name);
         self
     }
 
-    /// Settings that give the protection of TLS away.
+    /// Settings that remove the protection of TLS.
     pub fn dangerous(self) -> Dangerous {
         Dangerous(self)
     }
@@ -87,8 +87,7 @@ impl TlsBuilder {
     ///
     /// # Errors
     /// A file that cannot be used, a certificate and a key that do not belong together, a name that
-    /// cannot stand in a certificate, no issuers in the system, or a provider without TLS 1.2 and
-    /// 1.3.
+    /// no certificate can contain, no issuers in the system, or a provider without TLS 1.2 and 1.3.
     pub fn build(self) -> Result<Tls, TlsError> {
         if let Some(name) = self.0.files.server_name() {
             let unusable = |_| TlsError::UnusableName { name: name.to_owned() };
@@ -106,8 +105,8 @@ impl TlsBuilder {
 pub struct Dangerous(TlsBuilder);
 
 impl Dangerous {
-    /// Accepts every certificate. Then anyone on the way can read and change what is sent, the
-    /// password included, and give locks to two at once.
+    /// Accepts every certificate. An attacker on the network can then read and change everything
+    /// that is sent, including the password, and grant a lock to two clients at once.
     pub fn accept_any_certificate(mut self) -> TlsBuilder {
         self.0.0.accept_any = true;
         self.0
@@ -115,7 +114,7 @@ impl Dangerous {
 }
 
 impl Settings {
-    /// What a master's URL says, and for what it does not say, the settings.
+    /// The settings of a master's URL, and the general settings for what the URL does not set.
     pub(crate) fn options(&self, url: &TlsOptions) -> TlsOptions {
         let mut options = url.clone();
         if let (None, Some(file)) = (url.root_file(), self.files.root_file()) {
@@ -127,14 +126,14 @@ impl Settings {
         options
     }
 
-    /// `roots` and `identity` go before those of the settings.
+    /// `roots` and `identity` take precedence over the settings.
     pub(crate) fn client_config(
         &self,
         roots: Option<Vec<CertificateDer<'static>>>,
         identity: Option<Identity>,
     ) -> Result<Arc<ClientConfig>, TlsError> {
-        // The default where there is one, so that a program that must use a certain provider does.
-        // Where there is none, rustls would panic if two were compiled in.
+        // The default provider if there is one, so that a program that must use a certain provider
+        // does. Without a default, rustls would panic if two providers were compiled in.
         let provider = CryptoProvider::get_default()
             .map_or_else(|| Arc::new(rustls::crypto::ring::default_provider()), Arc::clone);
         let versions = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -12,16 +12,15 @@ use crate::fault::{Stage, cause};
 /// The most bytes of one record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 * 1024;
 
-/// Records that are left unused below a cipher's limit, for the handshake's own and for the last
-/// one.
+/// Records that are left unused below a cipher's limit: those of the handshake and the last one.
 const SPARE_RECORDS: u64 = 4;
 
 pub(crate) struct TlsChannel {
     connection: ClientConnection,
     /// What has been encrypted so far.
     records: u64,
-    /// How many records may be encrypted, where the keys are not renewed underway: TLS 1.2. At its
-    /// limit rustls says that it has taken a message, and sends none.
+    /// How many records may be encrypted with TLS 1.2, which does not renew its keys. At this limit
+    /// rustls reports a message as accepted and does not send it.
     most_records: Option<u64>,
     has_certificate: bool,
     has_heard_tls: bool,
@@ -33,8 +32,7 @@ impl TlsChannel {
     pub(crate) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Cause> {
         let has_certificate = config.client_auth_cert_resolver.has_certs();
         let mut connection = ClientConnection::new(config, name).map_err(|_| Cause::Tls(TlsFault::Other))?;
-        // The front has a bound of its own on what is in flight. Here a part of a message could be
-        // refused, which is no message.
+        // The front limits the bytes in flight. A limit here could refuse a part of a message.
         connection.set_buffer_limit(None);
         Ok(Self {
             connection,
@@ -46,7 +44,7 @@ impl TlsChannel {
         })
     }
 
-    /// What rustls has to send.
+    /// The bytes that rustls has to send.
     fn take_output(&mut self, wire: &mut Vec<u8>) {
         while self.connection.wants_write() {
             // Writing to memory does not fail.
@@ -77,7 +75,8 @@ impl Channel for TlsChannel {
     ) -> Result<ChannelState, Cause> {
         let mut has_ended = false;
         while !wire.is_empty() {
-            // It takes a chunk at a time, and no more while something decrypted is in it.
+            // rustls takes one chunk at a time, and no more until its decrypted bytes have been
+            // read.
             if self.connection.read_tls(&mut wire).is_err() {
                 return Err(Cause::Tls(TlsFault::Other));
             }

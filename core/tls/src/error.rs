@@ -1,4 +1,4 @@
-//! Why there is no TLS to be had from what was given.
+//! Why TLS cannot be set up with the given settings.
 
 use std::error::Error;
 use std::fmt;
@@ -13,40 +13,40 @@ use quorlock_core::TlsFault;
 pub enum TlsError {
     /// A file cannot be read.
     Unreadable {
-        /// What it should have.
+        /// What it should contain.
         what: Pem,
         /// Its path.
         file: PathBuf,
         /// Why.
         error: io::Error,
     },
-    /// A text has nothing of what it should have.
+    /// A text does not contain what it should contain.
     Missing {
-        /// What it should have.
+        /// What it should contain.
         what: Pem,
-        /// The file, if it came out of one.
+        /// The file, if it came from one.
         file: Option<PathBuf>,
     },
     /// A certificate and a private key do not belong together, or one of them cannot be used.
     UnusablePair {
-        /// What rustls says.
+        /// The error of rustls.
         error: rustls::Error,
     },
     /// The system has no certificates of issuers.
     NoRoots,
-    /// The name cannot stand in a certificate.
+    /// No certificate can contain this name.
     UnusableName {
         /// The name.
         name: String,
     },
-    /// The provider of ciphers that this process has installed has none for TLS 1.2 and 1.3.
+    /// The provider of ciphers that this process has installed has no ciphers for TLS 1.2 and 1.3.
     UnusableProvider {
-        /// What rustls says.
+        /// The error of rustls.
         error: rustls::Error,
     },
 }
 
-/// What a PEM text is to have.
+/// What a PEM text must contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Pem {
@@ -59,7 +59,7 @@ pub enum Pem {
 }
 
 impl TlsError {
-    /// The same for the error of a lock, which has no room for names.
+    /// The same for the error of a lock, which contains no names.
     pub(crate) fn fault(&self) -> TlsFault {
         match self {
             Self::Unreadable { what: Pem::Roots, .. } | Self::Missing { what: Pem::Roots, .. } => {
@@ -101,7 +101,7 @@ impl fmt::Display for TlsError {
                 "this system has no certificates of issuers: install them (the package ca-certificates), or name one with cacert=",
             ),
             Self::UnusableName { name } => {
-                write!(f, "{name} cannot stand in a certificate: give the certificate's name with sni=")
+                write!(f, "no certificate can contain the name {name}: give the certificate's name with sni=")
             }
             Self::UnusableProvider { error } => {
                 write!(f, "the provider of ciphers that this process has installed cannot be used: {error}")

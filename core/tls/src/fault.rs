@@ -3,14 +3,14 @@
 use quorlock_core::{Cause, TlsFault};
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// How far a handshake was when it failed.
+/// How far a handshake had got when it failed.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage {
     /// Both sides have agreed on a cipher.
     pub(crate) has_cipher: bool,
     /// This client has a certificate to show.
     pub(crate) has_certificate: bool,
-    /// Whether something of the other side was a message of TLS.
+    /// Whether the other side has sent a TLS message.
     pub(crate) has_heard_tls: bool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn cause(error: &Error, stage: Stage) -> Cause {
 
 fn certificate(error: &CertificateError) -> TlsFault {
     match error {
-        // The second is what an issuer of the same name with another key looks like.
+        // The second is the error for an issuer with the same name and another key.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::UnknownIssuer,
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             TlsFault::WrongName
@@ -40,7 +40,7 @@ fn certificate(error: &CertificateError) -> TlsFault {
 fn alerted(alert: AlertDescription, stage: Stage) -> TlsFault {
     match alert {
         AlertDescription::CertificateRequired => TlsFault::ClientCertificateRequired,
-        // How TLS 1.2 says the same: there is a cipher by then.
+        // TLS 1.2 reports the same in this way: a cipher has been agreed on by then.
         AlertDescription::HandshakeFailure if stage.has_cipher && !stage.has_certificate => {
             TlsFault::ClientCertificateRequired
         }

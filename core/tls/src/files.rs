@@ -11,14 +11,14 @@ use rustls::ClientConfig;
 use crate::builder::{Settings, certificates, identity};
 use crate::error::{Pem, TlsError};
 
-/// What was made of some files, and how they looked then.
+/// What was read from some files, and their state at that time.
 pub(crate) struct Files {
     config: Arc<ClientConfig>,
     stamps: Vec<Stamp>,
 }
 
-/// How a file looks without being read. Kubernetes changes a link to another folder: then length or
-/// time differ, too.
+/// The state of a file without its contents. Kubernetes changes a link to another folder, which
+/// changes length or time too.
 #[derive(PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -27,7 +27,7 @@ struct Stamp {
 
 impl Files {
     pub(crate) fn read(options: &TlsOptions, settings: &Settings) -> Result<Self, TlsError> {
-        // Before reading: what changes in between is read again.
+        // Before reading, so that a change in between is read again.
         let stamps = stamps(options);
         let roots = options
             .root_file()
@@ -44,8 +44,8 @@ impl Files {
         Arc::clone(&self.config)
     }
 
-    /// Reads them anew if one has changed. What was read stays as it is while the new files cannot
-    /// be used: they may be written one after the other.
+    /// Reads the files again if one has changed. The earlier contents stay in use while the new
+    /// ones cannot be used, because files may be written one after the other.
     pub(crate) fn refresh(&mut self, options: &TlsOptions, settings: &Settings) {
         if stamps(options) != self.stamps {
             if let Ok(read) = Self::read(options, settings) {

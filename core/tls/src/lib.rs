@@ -7,12 +7,12 @@
 //! - TLS 1.2 and 1.3, with sessions resumed. Early data is never sent: it can be replayed, and a
 //!   password or a lock must not be.
 //! - The provider of ciphers is the one that this process has installed as rustls' default, or
-//!   ring. None is installed here, and two in one program are no trouble.
+//!   ring. This crate installs none, and two providers in one program do not conflict.
 //! - The server's certificate is always verified, by the system's issuers or by your own, unless
 //!   code says otherwise ([`TlsBuilder::dangerous`]).
-//! - The files that a URL names are read again when they have changed, at the next connection.
-//!   Where they cannot be used then (one of a pair is written before the other), the last good ones
-//!   are.
+//! - The files that a URL names are read again when they have changed, at the next connection. If
+//!   they cannot be used at that moment, because one of a pair is written before the other, the
+//!   last usable ones stay in use.
 //! - There is no socket here and no thread: bytes in, bytes out, like the rest of Quorlock.
 
 mod builder;
@@ -40,8 +40,8 @@ use crate::files::Files;
 /// How connections to masters are encrypted. Clones share their sessions and what they have read of
 /// files.
 ///
-/// It counts for the masters whose URLs begin with `rediss://` or `valkeys://`. What such a URL
-/// says itself (`cacert=`, `cert=`, `key=`, `sni=`) goes before what is said here.
+/// It applies to the masters whose URLs begin with `rediss://` or `valkeys://`. Parameters of such
+/// a URL (`cacert=`, `cert=`, `key=`, `sni=`) take precedence.
 ///
 /// ```
 /// # fn certificates() -> &'static [u8] { b"" }
@@ -59,19 +59,19 @@ pub struct Tls(Arc<Shared>);
 
 struct Shared {
     settings: Settings,
-    /// Made of the settings alone, for masters whose URLs name no files.
+    /// Built from the settings alone, for masters whose URLs name no files.
     plain: Mutex<Option<Arc<ClientConfig>>>,
     /// By what the URLs say.
     files: Mutex<HashMap<TlsOptions, Files>>,
 }
 
 impl Tls {
-    /// Starts with the system's issuers, and no certificate of this client.
+    /// Starts with the system's issuers and no client certificate.
     pub fn builder() -> TlsBuilder {
         TlsBuilder::new()
     }
 
-    /// As the URLs of the masters and the system say.
+    /// TLS with the settings of the masters' URLs and of the system.
     pub fn system() -> Self {
         Self::of(Settings::default(), None)
     }
@@ -80,7 +80,8 @@ impl Tls {
         Self(Arc::new(Shared { settings, plain: Mutex::new(ready), files: Mutex::default() }))
     }
 
-    /// The same one as long as nothing has changed: sessions are resumed within one.
+    /// Returns the same configuration until a file changes, because sessions are resumed only
+    /// within one configuration.
     fn client_config(&self, url: &TlsOptions) -> Result<Arc<ClientConfig>, TlsError> {
         let shared = &*self.0;
         let options = shared.settings.options(url);
@@ -106,14 +107,14 @@ impl Tls {
     }
 }
 
-/// The same configuration with TLS as the URLs of its masters and the system say, if one of them
-/// asks for TLS and nothing else was said of it.
+/// Adds TLS with the settings of the masters' URLs and of the system, if a URL asks for TLS and the
+/// configuration has no TLS settings.
 #[must_use]
 pub fn secured(config: Config) -> Config {
     config.or_security(|| Arc::new(Tls::system()))
 }
 
-/// A configuration of your own, with whatever provider, issuers and certificates it has. It is used
+/// Uses your own configuration, with its provider, issuers and certificates. It is used
 /// for masters whose URLs name no files.
 impl From<Arc<ClientConfig>> for Tls {
     fn from(config: Arc<ClientConfig>) -> Self {

@@ -1,4 +1,4 @@
-//! What every way can be told to do, and what it tells then.
+//! The operations of every way, and their reports.
 
 use std::time::{Duration, Instant};
 
@@ -17,30 +17,29 @@ pub(crate) fn resource(worker: usize) -> String {
 
 /// A way that is connected to its masters.
 pub(crate) trait Client {
-    /// One caller acquires and releases one lock again and again.
+    /// One caller acquires and releases one lock repeatedly.
     fn sequential(&mut self, limit: Limit) -> Sequence;
 
     /// `workers` workers at once, with a lock each.
     fn in_flight(&mut self, workers: usize, span: Duration) -> Tally;
 
-    /// The last masters are gone. Only the floor has to be told.
+    /// The last masters are gone. Only the floor must be told.
     fn leave_out(&mut self, _masters: usize) {}
 
-    /// Does nothing until every master votes again; how long that took, if the client tells such
-    /// things.
+    /// Waits until every master votes again. Returns how long that took, if the client reports it.
     fn until_all_vote(&mut self, _within: Duration) -> Option<Duration> {
         None
     }
 }
 
-/// When one caller stops, whichever comes first.
+/// When a caller stops: at the first of these limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
     pub(crate) pairs: usize,
     pub(crate) span: Duration,
 }
 
-/// What one caller has seen.
+/// The measurements of one caller.
 #[derive(Default, Debug)]
 pub(crate) struct Sequence {
     acquire: Vec<Duration>,
@@ -97,7 +96,7 @@ impl Sequence {
     }
 }
 
-/// What many workers have done.
+/// The measurements of many workers.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Tally {
     pub(crate) pairs: usize,

@@ -1,4 +1,4 @@
-//! What was measured, as numbers by name, and what many rounds of them make.
+//! Measurements as numbers by name, and their summary over many rounds.
 
 use std::collections::BTreeMap;
 use std::fmt;

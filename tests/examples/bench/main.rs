@@ -2,8 +2,8 @@
 //! it starts.
 //!
 //! `cargo xtask bench [--svg FILE] [ROUNDS] [SCENARIO ...]`; `tests/RESULTS.md` says what is
-//! measured. The ways take turns in each round, each measurement in a process of its own, so that
-//! whatever else the machine does meets all of them, and ratios are taken within a round. The
+//! measured. The ways take turns in each round, each measurement in its own process, so that
+//! any other load of the machine affects all of them, and ratios are taken within a round. The
 //! tables are printed at the end, in Markdown.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! What the command line says.
+//! The command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ LETTERS    of ARBFPCKD, the scenarios of hand-offs, or of OMBWDP, those of kinds
 const ROUNDS: usize = 7;
 const LETTERED_ROUNDS: usize = 5;
 
-/// What is to be done.
+/// The action.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Todo {
     Help,
@@ -34,7 +34,7 @@ pub(crate) enum Todo {
 }
 
 impl Todo {
-    /// Reads what stands behind the name of the program.
+    /// Reads the arguments after the name of the program.
     pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut parser = Parser::from_args(arguments);
         let (mut words, mut svg) = (Vec::new(), None);
@@ -76,7 +76,7 @@ impl Todo {
     }
 }
 
-/// The rounds and the scenarios' letters of what is a command of its own.
+/// The rounds and the scenario letters of a separate command.
 fn letters(
     words: &mut dyn Iterator<Item = &str>,
     what: &str,
@@ -88,7 +88,7 @@ fn letters(
         return Err(format!("{what} have no scenario {letter:?}; there are {known}"));
     }
     match words.next() {
-        Some(word) => Err(format!("nothing may stand behind the letters, and {word:?} does")),
+        Some(word) => Err(format!("nothing may follow the letters, but {word:?} does")),
         None => Ok((rounds, letters)),
     }
 }
@@ -103,7 +103,9 @@ fn number(word: &str) -> Result<usize, String> {
 fn scenario(word: &str) -> Result<&'static str, String> {
     let known = NAMES.iter().find(|name| **name == word);
     known.copied().ok_or_else(|| match word {
-        handoff::NAME | kinds::NAME => format!("{word:?} stands alone, before its number of rounds"),
+        handoff::NAME | kinds::NAME => {
+            format!("{word:?} must be the first argument, followed by its number of rounds")
+        }
         _ => format!("there is no scenario {word:?}; there are {} and {}", NAMES.join(", "), handoff::NAME),
     })
 }
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn hand_offs_are_a_command_of_their_own() {
+    fn hand_offs_are_a_separate_command() {
         let all = Todo::HandOffs { rounds: 5, letters: "ARBFPCKD".to_owned() };
         assert_eq!(read("handoff"), Ok(all));
         let some = Todo::HandOffs { rounds: 2, letters: "AC".to_owned() };
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_can() {
+    fn an_impossible_value_is_refused_with_the_possible_ones() {
         assert!(read("3 fast").unwrap_err().contains("inflight"));
         assert!(read("handoff 1 AX").unwrap_err().contains("ARBFPCKD"));
         for line in ["0", "3x", "--rounds 3", "--svg", "handoff x", "handoff 1 A B", "handoff --svg x"] {

@@ -12,10 +12,10 @@ use smol::{LocalExecutor, Timer};
 use crate::client::{Client, Limit, Sequence, Tally, resource};
 use crate::usage::Meter;
 
-/// How often the masters' states are looked at. A timer of tokio's takes a millisecond at least.
+/// How often the masters' states are checked. A timer of tokio's takes a millisecond at least.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// A locker, and where those who use it run.
+/// A locker, and the place where its callers run.
 pub(crate) struct Ours {
     place: Place,
     locker: Locker,
@@ -138,7 +138,7 @@ impl Client for Ours {
     }
 }
 
-/// Has threads work that all begin at once.
+/// Runs threads that all begin at once.
 pub(crate) fn threads(
     workers: usize,
     span: Duration,

@@ -45,7 +45,8 @@ impl Panel {
     }
 }
 
-/// Larger ratios stand at the end of the scale, and their numbers tell: the others need the place.
+/// Larger ratios are drawn at the end of the scale with their numbers, because the others need the
+/// space.
 const MOST: f64 = 128.0;
 
 /// A scale of ratios, each power of two as wide as the next.

@@ -1,10 +1,10 @@
-//! Tables in Markdown, and how numbers stand in them.
+//! Tables in Markdown, and the format of their numbers.
 
 use std::fmt;
 
 use crate::figures::Spread;
 
-/// What stands where nothing could be measured.
+/// The text if nothing could be measured.
 const NOTHING: &str = "–";
 
 /// A table under a title.

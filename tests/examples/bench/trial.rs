@@ -1,4 +1,4 @@
-//! One measurement of one way: a process of its own, so that nothing of the others is in it.
+//! One measurement of one way, in a separate process, so that the others do not affect it.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -21,8 +21,8 @@ fn measure(scenario: &str, way: &str, words: &[String]) -> Result<Figures, Strin
     Figures::read(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Has the ways take turns, each round beginning with another one. A way that fails has failed, and
-/// the others go on.
+/// Runs the ways in turns, each round beginning with another one. A way that fails is left out, and
+/// the others continue.
 pub(crate) fn rounds(
     scenario: &str,
     what: &str,
@@ -49,7 +49,7 @@ pub(crate) fn rounds(
     all
 }
 
-/// The whole of such a process.
+/// The main function of such a process.
 pub(crate) fn main(mut arguments: impl Iterator<Item = String>) {
     let scenario = arguments.next().expect("a scenario");
     let way = arguments.next().expect("a way");
@@ -64,7 +64,7 @@ pub(crate) fn to_word(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// And back.
+/// Reads such a word.
 pub(crate) fn from_word(word: &str) -> Vec<SocketAddr> {
     word.split(',').map(|address| address.parse().expect("the address of a master")).collect()
 }

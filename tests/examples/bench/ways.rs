@@ -1,4 +1,4 @@
-//! The ways that take turns, by name.
+//! The ways by name.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! A foreign client, and one in a process of its own, which obeys lines.
+//! A foreign client, and one in a separate process, which reads commands line by line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,13 +11,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A client with one lock. An outer error is one of the experiment.
 pub(crate) trait Foreign {
-    /// Its name and version, and those of what it stands on.
+    /// Its name and version, and those of its main dependency.
     fn name(&self) -> &str;
 
-    /// What it holds the lock with, or why it does not.
+    /// Its token, or why it does not hold the lock.
     fn lock(&mut self, resource: &str, ttl: Duration) -> Result<Result<String, String>, String>;
 
-    /// Whether it says that it has released the lock.
+    /// Whether it reports that it has released the lock.
     fn unlock(&mut self) -> Result<bool, String>;
 }
 

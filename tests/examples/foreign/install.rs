@@ -1,9 +1,9 @@
-//! Brings the foreign clients into a directory that goes away.
+//! Installs the foreign clients into a temporary directory.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What npm installs; version 5 has been in beta for long and is used all the same.
+/// What npm installs; version 5 has been in beta for a long time and is used anyway.
 const NODE: [&str; 3] = ["redlock@4.2.0", "redlock5@npm:redlock@5.0.0-beta.2", "ioredis@6.0.0"];
 const PYTHON: [&str; 2] = ["redlock-py==1.0.8", "pottery==3.0.1"];
 

@@ -2,7 +2,7 @@
 //! excludes the others, in both directions, and no client deletes what another holds.
 //!
 //! `cargo xtask foreign`, with a redis-server, node with npm, and python3. The clients are
-//! installed into a directory that goes away afterwards. With `--features peers` other crates are
+//! installed into a temporary directory. With `--features peers` other crates are
 //! looked at, too.
 #![allow(clippy::print_stdout)]
 
@@ -63,7 +63,7 @@ fn run() -> Result<usize, String> {
         (program("node".as_ref(), &javascript, "redlock"), "invoice:1"),
         (program("node".as_ref(), &javascript, "redlock5"), "invoice:2"),
         (program(&interpreter, &script, "redlock-py"), "invoice:3"),
-        // It puts this before the names of its locks.
+        // Its prefix of the names of locks.
         (program(&interpreter, &script, "pottery"), "redlock:invoice:4"),
     ] {
         let client = Box::new(Client::start(&mut command)?);
@@ -81,8 +81,8 @@ fn look(client: Box<dyn Foreign>, resource: &str, fleet: &Fleet, locker: &Locker
     let mut checks = Checks { client, fleet, locker, resource, failures: 0 };
     checks.ours_excludes_theirs()?;
     checks.theirs_excludes_ours()?;
-    checks.who_waits_gets_it()?;
-    checks.nobody_deletes_what_another_holds()?;
+    checks.a_waiter_gets_the_lock_soon()?;
+    checks.no_client_deletes_the_lock_of_another()?;
     checks.each_kind_and_theirs_exclude_each_other()?;
     Ok(checks.failures)
 }
@@ -119,7 +119,7 @@ impl Checks<'_> {
         self.comes_and_stays(|| self.fleet.holding(self.resource) == 0)
     }
 
-    /// Clients do not wait for the last master, so that what it does may be seen a moment later.
+    /// Clients do not wait for the last master, which may act a moment later.
     fn comes_and_stays(&self, is_so: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !is_so() && start.elapsed() < Duration::from_secs(1) {
@@ -166,8 +166,8 @@ impl Checks<'_> {
         ours.release().wait().map(drop).map_err(|error| error.to_string())
     }
 
-    /// Theirs poll; who waits here is told by the masters.
-    fn who_waits_gets_it(&mut self) -> Result<(), String> {
+    /// Their waiters poll; ours are notified by the masters.
+    fn a_waiter_gets_the_lock_soon(&mut self) -> Result<(), String> {
         self.theirs()?.map_err(|why| format!("they are refused a free lock: {why}"))?;
         let (locker, resource) = (self.locker.clone(), self.resource.to_owned());
         let waiting = thread::spawn(move || {
@@ -180,11 +180,11 @@ impl Checks<'_> {
         let (granted, at) = waiting.join().map_err(|_| "the waiting thread has panicked")?;
         let took = at.saturating_duration_since(unlocked);
         let is_soon = granted.is_ok() && took < Duration::from_millis(100);
-        self.check("who waits with us has it within 100 ms of their release", is_soon);
+        self.check("our waiter has it within 100 ms of their release", is_soon);
         Ok(())
     }
 
-    fn nobody_deletes_what_another_holds(&mut self) -> Result<(), String> {
+    fn no_client_deletes_the_lock_of_another(&mut self) -> Result<(), String> {
         self.theirs()?.map_err(|why| format!("they are refused a free lock: {why}"))?;
         self.delete();
         let ours = self.ours(false)?;
@@ -236,7 +236,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Whether they are refused, and by a lock: what they find is a string, as everywhere.
+    /// Whether they are refused by a lock: the key is a string, as everywhere.
     fn theirs_beside(&mut self, kind: &str) -> Result<bool, String> {
         let refused = self.theirs()?;
         self.check(&format!("while we hold {kind}, they do not get it"), refused.is_err());
@@ -249,7 +249,7 @@ impl Checks<'_> {
         Ok(refused.is_err())
     }
 
-    /// By hand, as if the TTL had run out.
+    /// The test deletes the key, as if the TTL had run out.
     fn delete(&self) {
         for server in self.fleet.iter() {
             server.del(self.resource);

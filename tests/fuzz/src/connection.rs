@@ -237,7 +237,7 @@ impl World {
     }
 
     /// Time passes as a driver lets it pass, from wake to wake; a driver that comes to that too
-    /// seldom sees it leap.
+    /// seldom sees it jump.
     fn pass(&mut self, span: Duration) {
         let end = self.now + span;
         for _ in 0..40 {
@@ -258,7 +258,7 @@ impl World {
         for _ in 0..limit {
             self.machine.time_passed(self.now);
             if self.drain().is_none_or(|at| at > self.now) {
-                self.ledger.nobody_waits_too_long(self.now, PATIENCE);
+                self.ledger.no_caller_waits_too_long(self.now, PATIENCE);
                 return;
             }
         }

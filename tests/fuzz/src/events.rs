@@ -90,7 +90,7 @@ impl Ledger {
             | Event::Inspected { .. }
             | Event::SemaphoreInspected { .. }
             | Event::ForceReleased { .. } => {
-                panic!("{event:?}, and nobody asked for it")
+                panic!("{event:?}, without a request")
             }
             Event::Extended { extension, .. } => {
                 assert!(self.extensions.remove(extension), "{event:?} twice, or unasked");
@@ -114,7 +114,7 @@ impl Ledger {
 
     /// Nothing is sought for longer than its caller waits, and the little that the last answers
     /// take.
-    pub(crate) fn nobody_waits_too_long(&self, now: Instant, patience: Duration) {
+    pub(crate) fn no_caller_waits_too_long(&self, now: Instant, patience: Duration) {
         for (lock, entry) in &self.locks {
             if let (State::Sought, Some(until)) = (entry.state, entry.wanted_until) {
                 assert!(now <= until + patience, "{lock:?} is sought at {now:?}, until {until:?}");
@@ -122,7 +122,7 @@ impl Ledger {
         }
     }
 
-    /// The clock has leapt to now, and nobody could be told anything before.
+    /// The clock has jumped to now, and no caller could be notified before.
     pub(crate) fn leapt(&mut self, now: Instant) {
         for entry in self.locks.values_mut() {
             entry.wanted_until = entry.wanted_until.map(|until| until.max(now));

@@ -78,7 +78,7 @@ fn check(frame: &[u8]) {
         Some(written)
     });
     if let (Some(old), Some(new)) = (old, new) {
-        assert_eq!(old, new, "both dialects understand it, and otherwise");
+        assert_eq!(old, new, "both dialects read it, but differently");
     }
 }
 
@@ -105,7 +105,7 @@ impl Size {
         match reply {
             Reply::Simple(text) | Reply::Bulk(text) | Reply::BigNumber(text) => leaf(text.len()),
             Reply::Error(text) => {
-                // Whatever it says, it is one of the errors that are known, or another.
+                // Any error is accepted, known or not.
                 let _ = ServerError::classify(text);
                 leaf(text.len())
             }

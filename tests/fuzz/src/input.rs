@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-/// Stands between two operations.
+/// Separates two operations.
 const END: u8 = 0xff;
-/// Stands in front of a number n: what precedes it, up to 16 bytes, comes 16·n times more.
+/// Precedes a number n: the up to 16 bytes before it are repeated 16·n times.
 const AGAIN: u8 = 0xfe;
 const AGAIN_BYTES: usize = 16;
 

@@ -1,7 +1,7 @@
 //! The model master, with two clients that send it anything.
 //!
-//! An input is a list of operations, each a number that says who sends and how the bytes are split,
-//! one that says how much time has passed, and the bytes.
+//! An input is a list of operations, each a number that says which connection sends and how the
+//! bytes are split, one that says how much time has passed, and the bytes.
 
 use std::time::Duration;
 

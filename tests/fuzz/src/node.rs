@@ -20,15 +20,15 @@ impl Entropy for Sequence {
     }
 }
 
-/// A master and the connection that leads to it, or to a sentinel of its own.
+/// A master and the connection that leads to it, or to its own sentinel.
 pub(crate) struct Node {
     pub(crate) id: MasterId,
     pub(crate) generation: u32,
     pub(crate) model: Master,
     session: Session,
-    /// Who is at the other end is a sentinel.
+    /// The other end is a sentinel.
     is_sentinel: bool,
-    /// The connection has been asked for, and nobody has said since that it stands.
+    /// The connection has been requested and is not reported as open yet.
     pub(crate) is_opening: bool,
     /// What was written to it, and it has not read.
     pub(crate) unread: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What can happen next.
+//! The possible next steps.
 
 use quorlock_core::internals::Action as Does;
 
@@ -9,7 +9,7 @@ use super::places::{CROWD, Key};
 use super::scenario::{Aim, Flaw, Scenario};
 use super::state::{Link, MASTERS, Master, Mode, State};
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
     Begin {
@@ -22,7 +22,7 @@ pub(super) enum Action {
         client: usize,
         ttl: u8,
     },
-    /// The holder shares from now on what it locked exclusively.
+    /// The holder downgrades its lock to a shared one.
     Downgrade {
         client: usize,
     },
@@ -46,7 +46,7 @@ pub(super) enum Action {
         client: usize,
         master: usize,
     },
-    /// Something on the way doubles an acquisition: the second comes when it likes.
+    /// The network duplicates an acquisition: the second may arrive at any time.
     Copy {
         client: usize,
         master: usize,
@@ -56,18 +56,18 @@ pub(super) enum Action {
         client: usize,
         master: usize,
     },
-    /// The next answer is reported as late, and may come yet.
+    /// The next answer is reported as late, and may still arrive.
     Overdue {
         client: usize,
         master: usize,
     },
-    /// The silent connection is given up.
+    /// The silent connection is abandoned.
     GiveUp {
         client: usize,
         master: usize,
         stale: bool,
     },
-    /// The connection ends without a word.
+    /// The connection ends without a message.
     Close {
         client: usize,
         master: usize,
@@ -78,7 +78,7 @@ pub(super) enum Action {
         client: usize,
         master: usize,
     },
-    /// The next connection stands.
+    /// The next connection is open.
     Connected {
         client: usize,
         master: usize,
@@ -90,7 +90,7 @@ pub(super) enum Action {
         place: usize,
         twice: bool,
     },
-    /// A key ends within the drift, or the entry of one who shares it.
+    /// A key ends within the drift, or the entry of a sharer.
     Expire {
         master: usize,
         resource: usize,
@@ -101,11 +101,11 @@ pub(super) enum Action {
         master: usize,
         resource: usize,
     },
-    /// A reader of the crowd comes, who keeps the key for as long as there is one.
+    /// A reader of the crowd arrives. The key stays while there is one.
     Visit {
         master: usize,
     },
-    /// The last reader of the crowd lets go, or ends.
+    /// The last reader of the crowd releases, or ends.
     Part {
         master: usize,
     },
@@ -199,7 +199,7 @@ fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, act
         Stage::Alive => {}
     }
     let is_held = book.is_held(it.lock);
-    // Where time is not looked at it comes when the pause before an attempt is over.
+    // Without time, it happens when the pause before an attempt is over.
     let comes = |deadline| if scenario.asynchronous { !is_held } else { deadline <= it.now };
     if book.deadline(it.lock).is_some_and(comes) {
         actions.push(Action::Wake { client });
@@ -256,7 +256,7 @@ fn of_link(
             if scenario.overdue && usize::from(link.reported) < link.flight.len() {
                 actions.push(Action::Overdue { client, master });
             }
-            // A connection that nobody will ever use again may as well stay.
+            // A connection that will never be used again may as well stay.
             let is_unused = is_done(state, client, book) || scenario.losses.is_none();
             let matters = !link.flight.is_empty() || !is_unused;
             if state.budgets.losses > 0 && matters {
@@ -295,7 +295,7 @@ pub(super) fn executed(link: &Link) -> usize {
     link.flight.iter().take_while(|item| item.said().is_some()).count()
 }
 
-/// Whether a client has sent all that it will ever send, but what is owed.
+/// Whether a client has sent everything that it will ever send, except owed releases.
 pub(super) fn is_done(state: &State, client: usize, book: &Book) -> bool {
     let it = state.client(client);
     it.stage == Stage::Ended || (it.is_alive() && book.is_parting(it.lock))
@@ -304,7 +304,7 @@ pub(super) fn is_done(state: &State, client: usize, book: &Book) -> bool {
 /// Whether an absent client may have this master's key when the request is executed, and that makes
 /// a difference.
 fn may_be_refused(state: &State, client: usize, master: usize, item: Item, scenario: &Scenario) -> bool {
-    // Among three nobody is looked at apart.
+    // Among three, no client is examined separately.
     let other = client ^ 1;
     let owns = |key: Key| usize::from(key.client) == client;
     let is_kept = |aim: &Aim| {

@@ -1,5 +1,5 @@
-//! The book of locks: every state of the shipped [`Lock`] that was met, once, and what it did with
-//! every input.
+//! The book of locks: every state of the shipped [`Lock`] that was visited, once, and its reaction
+//! to every input.
 //!
 //! A lock is deterministic: the same state with the same input at the same time does the same. So
 //! each such step of the shipped code is run once and remembered, and a state of the world names
@@ -28,11 +28,11 @@ pub(super) struct Ordered {
 /// What a lock did with an input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Reaction {
-    /// The lock afterwards; zero where it has ended.
+    /// The lock afterwards; zero if it has ended.
     pub(super) lock: u32,
     pub(super) orders: Box<[Ordered]>,
     pub(super) told: Box<[Told]>,
-    /// Until when the lock is valid that was handed over.
+    /// Until when the lock that was handed to its caller is valid.
     pub(super) handed: Option<u8>,
 }
 
@@ -42,15 +42,15 @@ struct Entry {
     drawn: u8,
     /// The tick of its deadline: the first at which it may be woken.
     deadline: Option<u8>,
-    /// Whether it has sent its last releases and only gathers what the masters say to them.
+    /// Whether it has sent its last releases and only collects the masters' answers to them.
     is_parting: bool,
-    /// The step by which it was first met.
+    /// The step by which it was first visited.
     origin: (u32, Input, u8),
 }
 
 pub(super) struct Book {
     config: Config,
-    /// What each client seeks.
+    /// The claim of each client.
     wanted: Vec<Acquire>,
     /// Whether it is looked at as what a lock ends, so that one which only waits for that is not
     /// done.
@@ -130,7 +130,7 @@ impl Book {
         }
     }
 
-    /// How many states of a lock were met.
+    /// How many states of a lock were visited.
     pub(super) fn locks(&self) -> usize {
         self.entries.len()
     }
@@ -168,7 +168,7 @@ impl Book {
         self.entries.get((lock as usize).checked_sub(1)?)
     }
 
-    /// What the lock does with the input at this tick of its client's clock.
+    /// Returns the reaction of the lock to the input at this tick of its client's clock.
     pub(super) fn react(&mut self, lock: u32, input: Input, now: u8) -> &Reaction {
         let key = (input.code() << 8 | u64::from(now), lock);
         let number = match self.reactions.get(&key) {
@@ -231,7 +231,7 @@ impl Book {
         let token = token.map_or(0, |token| u8::try_from(token.get()).expect("small numbers"));
         let told: Box<[Told]> = events.iter().map(|event| told_of(event, token)).collect();
         let orders: Box<[Ordered]> = orders.iter().map(|order| self.ordered(order)).collect();
-        // A seat that another master assigned is let go of, and nobody waits for what comes of it.
+        // A seat that another master assigned is released, and the answer is not waited for.
         let ends_it = |item: Item| item.action().clears() && !(self.permits && item.round() == 0);
         let parts = orders.last().is_some_and(|last| ends_it(last.item));
         let is_parting = parts || self.is_parting(number);
@@ -259,7 +259,7 @@ impl Book {
         Reaction { lock, orders, told, handed: handed.map(tick_of) }
     }
 
-    /// A lock that has told its end does nothing more, whatever comes: that is why one number
+    /// A lock that has reported its end does nothing more, on any input: that is why one number
     /// stands for all of them.
     fn assert_inert(&self, mut ended: Sought, at: Instant) {
         ended.drop_bid();
@@ -275,7 +275,7 @@ impl Book {
             }
         }
         after.time_passed(at, &mut around);
-        assert_eq!(after, ended, "a lock that has ended goes on");
+        assert_eq!(after, ended, "a lock that has ended continues");
         after.release(at, &mut around);
         let orders = around.orders;
         assert!(orders.is_empty(), "a lock that has ended gives orders: {orders:?}");
@@ -311,7 +311,7 @@ impl Book {
         }
     }
 
-    /// The same lock with the masters exchanged: master `m` stands in `places[m]` now.
+    /// The same lock with the masters exchanged: master `m` is in `places[m]` now.
     ///
     /// It is found by going through its life again with the masters exchanged, so nothing needs to
     /// look into a lock. That the shipped code treats all masters alike is what makes it the same
@@ -328,7 +328,7 @@ impl Book {
     }
 }
 
-/// What a client seeks, in the words of the shipped code.
+/// A client's claim, as a value of the shipped code.
 fn sought_of(scenario: &Scenario, client: usize, config: &Config) -> Targets {
     let aims = scenario.aims_of(client);
     let permits = u32::try_from(aims.len()).expect("a few seats");
@@ -338,7 +338,7 @@ fn sought_of(scenario: &Scenario, client: usize, config: &Config) -> Targets {
     }
 }
 
-/// The same in the words of the shipped code.
+/// The same as a value of the shipped code.
 fn targets_of(aims: &[Aim], config: &Config) -> Targets {
     let name = |resource| story::RESOURCES.get(resource).copied().expect("a resource that has a name");
     let target = |aim: &Aim| match *aim {
@@ -371,7 +371,7 @@ pub(super) fn validity_of(ticks: u8) -> u8 {
     u8::try_from(validity.div_ceil(TICK.as_micros())).unwrap_or(u8::MAX)
 }
 
-/// What an event tells, of a lock with this number.
+/// An event of a lock with this number.
 fn told_of(event: &Event, number: u8) -> Told {
     match event {
         Event::Granted { valid_until, .. } => Told::Granted { until: tick_of(*valid_until), number },
@@ -383,7 +383,7 @@ fn told_of(event: &Event, number: u8) -> Told {
         }
         Event::Lost { .. } => Told::Lost,
         Event::Released { .. } => Told::Released,
-        // A lock does not bring these about.
+        // A lock does not emit these.
         Event::Bootstrapped { .. }
         | Event::Inspected { .. }
         | Event::SemaphoreInspected { .. }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::book::Book;
 use super::state::{CLIENTS, MASTERS, State};
 
-/// In what order the masters may stand: `order[place]` is the master that comes to that place.
+/// A possible order of the masters: `order[place]` is the master at that place.
 const ORDERS: [[u8; MASTERS]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 /// Which symmetries are used.
@@ -57,7 +57,7 @@ impl Canon {
         masters * if symmetry.clients { 2 } else { 1 } / self.ways.max(1)
     }
 
-    /// Appends the masters and the locks, and tells how many orders of the masters give these
+    /// Appends the masters and the locks, and returns how many orders of the masters give these
     /// bytes.
     fn write_masters(&mut self, state: &State, is_swapped: bool, is_symmetric: bool, book: &mut Book) -> u64 {
         for (master, column) in self.columns.iter_mut().enumerate() {
@@ -89,7 +89,7 @@ impl Canon {
     }
 }
 
-/// Whether the columns stand in ascending order so, given how the first compares with the second,
+/// Whether the columns are in ascending order, given how the first compares with the second,
 /// the first with the third, and the second with the third.
 fn is_sorted([a, b, c]: [u8; MASTERS], compared: [Ordering; MASTERS]) -> bool {
     let [first_second, first_third, second_third] = compared;

@@ -1,14 +1,14 @@
-//! How it stands with a client, and the bytes that stand for it.
+//! The state of a client, and the bytes that represent it.
 
 use super::state::Bytes;
 
-/// How a client stands.
+/// The state of a client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Stage {
     Waiting,
     Alive,
     Ended,
-    /// It is looked at apart: here it is whatever it may be.
+    /// It is examined separately: here it may have any state.
     Absent,
 }
 
@@ -30,9 +30,9 @@ pub(super) struct Client {
     pub(super) drawn: u8,
     /// The largest number that was granted before the first send of the present attempt.
     pub(super) floor: u8,
-    /// Whether it was told that another holds the lock.
+    /// Whether it has ended with "held by another".
     pub(super) was_refused: bool,
-    /// Whether it shares with readers from now on what it locked exclusively.
+    /// Whether it has downgraded its lock to a shared one.
     pub(super) shares: bool,
 }
 
@@ -50,7 +50,7 @@ impl Client {
         shares: false,
     };
 
-    /// Whether its own clock calls its guard valid.
+    /// Whether its guard is valid by its own clock.
     pub(super) fn has_valid_guard(&self) -> bool {
         self.now < self.guard
     }
@@ -59,7 +59,7 @@ impl Client {
         self.stage == Stage::Alive
     }
 
-    /// Whether it has not sought the lock yet.
+    /// Whether it has not requested the lock yet.
     pub(super) fn is_new(&self) -> bool {
         self.stage == Stage::Waiting && self.drawn == 0
     }
@@ -76,12 +76,12 @@ impl Client {
         *self = Self { stage: Stage::Ended, was_refused: self.was_refused, ..Self::WAITING };
     }
 
-    /// Its lock is over, and it seeks another with its next token.
+    /// Its lock has ended, and it requests another with its next token.
     pub(super) fn begin_anew(&mut self, drawn: u8) {
         *self = Self { drawn, ..Self::WAITING };
     }
 
-    /// All but the lock's number.
+    /// Everything except the lock's number.
     pub(super) fn head(&self) -> [u8; 5] {
         let stage = match self.stage {
             Stage::Waiting => 0,

@@ -1,4 +1,4 @@
-//! What goes into a lock and what it tells.
+//! The inputs of a lock and its reports.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use quorlock_core::{Cause, FencingToken};
 use super::item::Said;
 use super::state::MASTERS;
 
-/// What a master's answer comes to, as a connection passes it up.
+/// A master's answer, as a connection passes it up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Heard {
     Said(Said),
@@ -16,7 +16,7 @@ pub(super) enum Heard {
 }
 
 impl Heard {
-    /// The same in the words of the shipped code.
+    /// The same as a value of the shipped code.
     pub(super) fn answer(self) -> Answer {
         match self {
             Self::Said(Said::Yes) => Answer::Yes,
@@ -41,7 +41,7 @@ impl Heard {
 pub(super) enum Input {
     /// A new lock, with the next of the client's tokens.
     Begin {
-        /// The first client that seeks the same.
+        /// The first client with the same claim.
         kind: usize,
         attempts: u8,
         drawn: u8,
@@ -112,8 +112,8 @@ fn place(places: [u8; MASTERS], master: u8) -> u8 {
     places.get(usize::from(master)).copied().unwrap_or(master)
 }
 
-/// What a lock told its caller. Instants are ticks of the client's clock: the first at which the
-/// guard is not valid.
+/// A report of a lock to its caller. Instants are ticks of the client's clock: the first at which
+/// the guard is not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Told {
     /// With its fencing token, zero where it has none.

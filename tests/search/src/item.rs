@@ -1,17 +1,17 @@
 //! Requests on their way.
 
-/// What a master said to an item that it has executed.
+/// A master's answer to an item that it has executed.
 use quorlock_core::internals::Action;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Said {
-    /// The token stood there, or does now.
+    /// The token was there, or is now.
     Yes,
     /// The same, and this is the counter.
     Counted(u8),
     /// It did not.
     No,
-    /// Another's token stands there (to an undo, and to an acquisition by script).
+    /// Another client's token is there (to an undo, and to an acquisition by script).
     Holder,
     /// The master has lost its keys and does not vote yet (only to an acquisition).
     Quarantined,
@@ -22,10 +22,10 @@ pub(super) enum Said {
 /// The claim of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Form {
-    /// What the client seeks; of a permit, any seat.
+    /// What the client requests; for a permit, any seat.
     #[default]
     Sought,
-    /// What it has from the downgrade on.
+    /// The claim after the downgrade.
     Downgraded,
     /// Exactly this seat.
     Seat(u8),
@@ -54,7 +54,7 @@ impl Form {
 /// round, and up to which number the counter is to be raised.
 ///
 /// The lower half is all that there is where nothing is numbered, put back or quarantined: action
-/// (2 of 3 bits), attempt (2), TTL in ticks (4), round (4, zero is "nobody waits"), what was said
+/// (2 of 3 bits), attempt (2), TTL in ticks (4), round (4, zero is "no waiter"), what was said
 /// (2), and two marks of left-behind requests. The upper half: the action's third bit, the number
 /// to raise to (4), the number that was said (4), whether "no" is a quarantine or "yes" is a seat,
 /// and the claim's form (3).
@@ -174,7 +174,7 @@ impl Item {
         Self(self.0 & !Self::SAID | said)
     }
 
-    /// The same for nobody: a release is a release whether or not it reads the key.
+    /// The same without a client: a release is a release whether or not it reads the key.
     pub(super) fn for_nobody(self) -> Self {
         let action = if self.action() == Action::Undo { Action::Release } else { self.action() };
         let item = Self::new(action, self.attempt(), self.ttl(), 0).raising_to(self.number());

@@ -13,25 +13,25 @@
 //!
 //! Locks are the shipped ones: every answer, command and deadline goes into the code in `lock`,
 //! what that reports into the bid of `waiting`, with the tally and the arithmetic of `protocol`,
-//! and what they order and tell is what happens next. A lock is deterministic, so each of its steps
+//! and their orders and reports are the next steps. A lock is deterministic, so each of its steps
 //! is run once and remembered. Connections are a model, request by request and without bytes, that
 //! follows `connection` function by function (`links.rs`). Masters are a model of `SET NX PX` and
 //! of the scripts in `wire` (`scripts.rs`).
 //!
 //! Between any two steps, any other step may come: a request is executed, an answer arrives, a
-//! connection ends or is given up, what was left behind on it is executed late or twice or never,
-//! the next one stands or does not, a key expires, a master crashes, a timer fires in time or late,
-//! a caller takes, extends, releases or gives up, and the clocks tick.
+//! connection ends or is given up, requests that were left behind on it are executed late, twice or
+//! never, the next one opens or fails, a key expires, a master crashes, a timer fires in time or
+//! late, a caller takes, extends, releases or gives up, and the clocks tick.
 //!
 //! # What is checked after every step
 //!
 //! The variants of [`Violation`]. The strongest: a valid guard has a quorum of unexpired keys. The
 //! checker counts for itself: the quorum, the end of validity, the guard that the caller trusts.
 //!
-//! # Why it covers what it claims
+//! # Why the search is complete
 //!
-//! Each of these either loses no behaviour or adds some; a search that finds nothing has then not
-//! missed anything.
+//! Each of these simplifications loses no behaviour, or adds some. So a search that finds nothing
+//! has not missed anything.
 //!
 //! - *Time* goes in ticks of 2 ms, and any number of things happen within one. With TTL = n ticks,
 //!   TTL − drift lies a little before tick n − 1, so a guard is valid at ticks 0 to n − 2 after its
@@ -39,82 +39,82 @@
 //!   as the drift allows and nothing less. With two ticks there are two holders
 //!   ([`Scenario::DRIFT`]). Clocks that differ are keys that end early or late by their client's
 //!   clock, each key on its own; clients' clocks are never compared with each other, so a client's
-//!   clock counts from its own beginning, and stands still when nothing depends on it.
+//!   clock counts from its own beginning, and stops when nothing depends on it.
 //! - *Timeouts* come at any time at all, earlier and later than the configured ones.
 //! - *Tokens* go by their client and attempt, rounds by their number within the lock.
-//! - *A connection that is not ready* keeps requests until it stands or until they are refused,
+//! - *A connection that is not ready* keeps requests until it is open or until they are refused,
 //!   both at any time. A master that is known to be down refuses at once; that is the second of
 //!   these at its earliest.
 //! - *With unbounded loss* a connection on which nothing is on its way may have ended: then it is
 //!   taken to be opening.
-//! - *What was left behind* on a connection keeps its order there, and has none between
-//!   connections. A release that was left behind twice may be executed any number of times. Where a
-//!   token can never stand on a master again, its releases and extensions there are forgotten.
-//! - *A client that has ended* takes its answers at once; nothing hears them. What is lost by that
-//!   are further releases of a token that is done with, on connections that ended before an answer
+//! - *Requests that were left behind* on a connection keep their order there; between connections
+//!   there is no order. A release that was left behind twice may be executed any number of times.
+//!   Where a token can never be on a master again, its releases and extensions there are forgotten.
+//! - *A client that has ended* takes its answers at once; they have no effect. This loses only
+//!   further releases of a token that is no longer used, on connections that ended before an answer
 //!   came.
-//! - *A client that will never hold the lock again* is looked at apart. To the other it becomes one
-//!   who may refuse it each master at any time, where its key stands or may yet come; and alone it
-//!   is gone through to its end, while the other may refuse it every master at any time. This leans
-//!   on one thing: no request touches a key with another token. That is checked with every request
-//!   that is executed. Counters are touched by everybody's requests, so where grants are numbered
-//!   nobody is looked at apart. For the same reason a scenario with one client `alone` among such
-//!   others speaks for any number of clients: a client with a quorum of keys that no other one
-//!   touches excludes all of them.
-//! - *Names*: masters may be exchanged, and clients that are alike. The representative is the least
-//!   of all renamings; a lock is renamed by going through its life again. [`Report::named`] counts
+//! - *A client that will never hold the lock again* is examined separately. For the other client,
+//!   it becomes one that may refuse it each master at any time where its key is or may still
+//!   arrive. Alone, it is run to its end, while the other may refuse it every master at any time.
+//!   This depends on one fact: no request touches a key with another token. That is checked with
+//!   every request that is executed. Counters are changed by all clients' requests, so where grants
+//!   are numbered no client is examined separately. For the same reason a scenario with one client
+//!   `alone` among such others covers any number of clients: a client with a quorum of keys that no
+//!   other one touches excludes all of them.
+//! - *Names*: masters may be exchanged, and clients that are alike. The representative is the
+//!   smallest of all renamings; a lock is renamed by repeating its inputs. [`Report::named`] counts
 //!   the states with names, and a search [without symmetry](Search::without_symmetry) must find the
 //!   same number.
-//! - *Fingerprints* of 64 bits stand for states: see [`Report::states`].
+//! - *Fingerprints* of 64 bits represent states: see [`Report::states`].
 //!
 //! # What it leaves out
 //!
-//! Waiting without a queue on the masters: notifications, a first master, and who goes first. Every
+//! Waiting without a queue on the masters: notifications, a first master, and precedence. Every
 //! attempt asks all masters at once here, and the next comes when its timer fires; what attempts
 //! send, undo and count is the shipped code. Simulated worlds cover waiting.
 //!
 //! # Numbers, without any assumption about time
 //!
-//! In an asynchronous scenario a key may vanish whenever it likes, a request of an attempt that is
-//! over may be executed at any later time, an acquisition may be refused, and an answer may never
-//! come. Counters survive. Nothing is said about validity there, and only the numbers of grants are
-//! looked at: no two are the same, and one that was decided before another's first send is smaller.
+//! In an asynchronous scenario a key may vanish at any time, a request of an attempt that is over
+//! may be executed at any later time, an acquisition may be refused, and an answer may never come.
+//! Counters survive. Nothing is said about validity there, and only the numbers of grants are
+//! checked: no two are the same, and one that was decided before another's first send is smaller.
 //! Each of these loses no behaviour, or adds some:
 //!
-//! - *Clocks* stand still, so a grant never comes too late. One that did would be a grant that is
-//!   not told: all that it did to the masters is done by one that is told, which has to keep more.
+//! - *Clocks* do not advance, so a grant never comes too late. A late grant would be one that is
+//!   not reported: a reported grant does the same to the masters, and has stricter conditions.
 //! - *Releases* are not sent. A key that vanishes is one that was released, and what a release
 //!   finds is only reported.
-//! - *A lock that was granted* and is not to be extended is left at once; its client begins anew
+//! - *A lock that was granted* and is not to be extended is left at once; its client starts again
 //!   where it seeks more than one.
-//! - *Requests of attempts that are over* are taken to be left behind on connections of their own.
-//!   Nobody hears their answers.
-//! - *A key of an attempt that is over*, with no request of it on its way, is taken away: it could
-//!   only refuse acquisitions, and anything may.
+//! - *Requests of attempts that are over* count as left behind on their own connections.
+//!   Their answers are lost.
+//! - *A key of an attempt that is over*, with no request of it on its way, is removed: it could
+//!   only cause refusals, which may happen anyway.
 //! - *A connection that is lost* is followed by the next one at once.
 //! - *Numbers that were granted* are forgotten where no grant to come is compared with them.
 //!
 //! # Several resources, and shared ones
 //!
-//! A claim is of up to three resources, each written or read. What two clients must not hold at
-//! once is said by [`Aim`] and not by the code that is searched.
+//! A claim is of up to three resources, each written or read. [`Aim`] says what two clients must
+//! not hold at once, independently of the code under test.
 //!
 //! - *Keys of one batch* end each by itself within the drift, although a script gives them one end.
-//! - *Entries* of those who share end each by itself; the key with the sentinel ends with the
+//! - *Entries* of sharers end each by itself; the key with the sentinel ends with the
 //!   longest, or outlives it within the drift.
-//! - *Entries that have ended* are gone at once. A script that finds one of its own refuses; here
-//!   it goes on.
-//! - *A crowd* is any number of readers: one comes and the last one goes whenever they like, and
-//!   the key lives as long as one is there. All that readers do to each other they do to the key,
-//!   so a reader and a writer beside a crowd speak for any number of readers.
-//! - *A downgrade* changes what the holder calls itself at once. What is on its way keeps the form
-//!   in which it was sent.
+//! - *Entries that have ended* are gone at once. A script that finds its own entry refuses; here it
+//!   continues.
+//! - *A crowd* is any number of readers: one arrives and the last one leaves at any time, and the
+//!   key lives while one is there. Readers affect each other only through the key, so a reader and
+//!   a writer beside a crowd cover any number of readers.
+//! - *A downgrade* changes the holder's own view at once. Requests on their way keep the form in
+//!   which they were sent.
 //! - *Numbers*: a writer's is larger than every one granted before its first send, a reader's at
 //!   least as large as every writer's.
-//! - *Three clients* are never looked at apart.
+//! - *Three clients* are never examined separately.
 //! - *Permits*: the seats are the resources, and the first master assigns them to all clients.
-//!   Clients are not looked at apart, and masters not exchanged. Two guards must not be of one
-//!   seat, and no more be valid than there are seats.
+//!   Clients are not examined separately, and masters are not exchanged. Two guards must not be of
+//!   one seat, and no more be valid than there are seats.
 //!
 //! A [`Flaw`] breaks the masters, or a caller, so that tests can show that the search finds it.
 //!
@@ -123,13 +123,12 @@
 //! Without quarantine that is outside the assumptions. With it a master refuses acquisitions until
 //! the longest life of any key has passed since its crash, an instant earlier by as much as clocks
 //! may differ, and takes keys that are put back meanwhile. A master in quarantine counts with the
-//! keys that a valid guard must have: it gives nobody a vote.
+//! keys that a valid guard must have: it gives no client a vote.
 //!
 //! # Failovers
-//!
-//! Two searches of their own go through every order of replication, promotions and requests in a
-//! group of a primary with replicas. [`Failover`] has two whole machines, from the bytes up, and
-//! model servers that execute those bytes. [`Group`] is a model alone, which is smaller and so goes
+//! Two separate searches go through every order of replication, promotions and requests in a group
+//! of a primary with replicas. [`Failover`] has two whole machines, from the bytes up, and model
+//! servers that execute those bytes. [`Group`] is a model alone, which is smaller and so goes
 //! further.
 //!
 //! # Fair waiting
@@ -183,7 +182,7 @@ use self::story::Story;
 use self::visited::{Origins, Seen, fingerprint};
 use self::world::World;
 
-/// A search that has yet to be run.
+/// A search that has not run yet.
 #[derive(Clone, Debug)]
 #[must_use = "a search does nothing until `run`"]
 pub struct Search {
@@ -192,30 +191,30 @@ pub struct Search {
     symmetry: Symmetry,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Different states that were met, one for each class of states that differ in names only. They
-    /// are told apart by 64 bits: that any two of n have the same has a probability below n²/2⁶⁵,
+    /// Different visited states, one for each class of states that differ only in names. They are
+    /// distinguished by 64 bits: that any two of n have the same has a probability below n²/2⁶⁵,
     /// which is 3 in a million for ten million states.
     pub states: usize,
-    /// How many states they stand for, with every master and every client told apart by name.
+    /// How many states they represent, with every master and every client distinguished by name.
     pub named: u64,
     /// Steps between them.
     pub steps: u64,
     /// How many steps the furthest state is away from the beginning.
     pub depth: usize,
-    /// Whether there is no state left that was not met.
+    /// Whether every state was visited.
     pub complete: bool,
     /// States of a single lock that were met.
     pub locks: usize,
     /// Steps of the shipped lock that were run, each once.
     pub lock_steps: usize,
-    /// The shortest way to a state that must not be, if there is one.
+    /// The shortest path to a violation, if there is one.
     pub counterexample: Option<Counterexample>,
 }
 
-/// The shortest way to a state that must not be.
+/// The shortest path to a violation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counterexample {
     violation: Violation,
@@ -224,7 +223,7 @@ pub struct Counterexample {
 }
 
 impl Counterexample {
-    /// What does not hold at its end.
+    /// The violated property.
     pub fn violation(&self) -> Violation {
         self.violation
     }
@@ -240,7 +239,7 @@ impl Counterexample {
     }
 }
 
-/// As a timeline: one line for each thing that happens, with the time, who, and what.
+/// As a timeline: one line for each event, with the time, the actor and a text.
 impl fmt::Display for Counterexample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.story.as_text(&self.violation))
@@ -255,14 +254,14 @@ impl Search {
         Self { scenario, states: usize::MAX, symmetry }
     }
 
-    /// Ends the search when `bound` states have been met.
+    /// Ends the search when `bound` states have been visited.
     pub fn states(mut self, bound: usize) -> Self {
         self.states = bound;
         self
     }
 
-    /// Tells masters and clients apart by name. The same states are met as often as they have
-    /// names.
+    /// Distinguishes masters and clients by name. The same states are then visited once for each
+    /// naming.
     pub fn without_symmetry(mut self) -> Self {
         self.symmetry = Symmetry { masters: false, clients: false };
         self
@@ -271,7 +270,7 @@ impl Search {
     /// Goes through the states, nearest first, until there are none left, one must not be, or the
     /// bound is reached.
     ///
-    /// `progress` is called now and then with the depth and the number of states so far.
+    /// `progress` is called occasionally with the depth and the number of states so far.
     pub fn run(&self, mut progress: impl FnMut(usize, usize)) -> Report {
         let mut world = World::new(&self.scenario);
         let mut canon = Canon::default();
@@ -329,7 +328,7 @@ impl Search {
         Report { states, named, steps, depth, complete, locks, lock_steps, counterexample }
     }
 
-    /// Goes the way again with the names that the parties had at the beginning.
+    /// Repeats the path with the names that the parties had at the beginning.
     fn retell(
         &self,
         world: &mut World,
@@ -346,7 +345,7 @@ impl Search {
             let representative = State::read(bytes, state.shape);
             enabled(&representative, &self.scenario, &world.book, &mut actions);
             let Some(&action) = actions.get(usize::from(ordinal / 2)) else { break };
-            // The last step is the one that must not be.
+            // The last step is the violation.
             if world.step(&representative, action, &mut state).is_ok() {
                 let alone = world.part(&mut state);
                 state = alone.filter(|_| ordinal % 2 == 1).unwrap_or(state);

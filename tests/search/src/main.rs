@@ -1,4 +1,4 @@
-//! Goes through every state that the shipped lock can get into, with two clients or one among any
+//! Goes through every state that the shipped lock can reach, with two clients or one among any
 //! others, and three masters. `cargo run --release -p quorlock-search -- --help`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

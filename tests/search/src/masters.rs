@@ -42,12 +42,12 @@ impl World {
         let after = stands.places;
         self.story.executes(client, master, item, said, is_late);
         if self.scenario.flaw.is_some() {
-            // What comes of it is what is to be found.
+            // The search finds the consequences.
             return Ok(said);
         }
         properties::executed(&before, &after, item.action(), own)?;
         if state.shape.clients == 2 {
-            // An absent client's keys are nowhere in the state, but might stand there.
+            // An absent client's keys are not in the state, but might be there.
             let foreign = Key { client: 1 - own.client, ..own };
             let has = Call { aims: self.scenario.aims_of(1 - client), own: foreign, ..call };
             let (mut others, mut count) = (has.alone(), counters);
@@ -65,7 +65,7 @@ impl World {
         let is_told = item.action() == Does::Undo || item.action() == Does::Acquire && is_script;
         let said = if is_told { Said::Holder } else { Said::No };
         if item.action().clears() {
-            // The rest of its own claim goes all the same.
+            // The rest of its own claim is still removed.
             let owns = |key: Key| (usize::from(key.client), key.attempt) == (client, item.attempt());
             state.master_mut(master).places.iter_mut().for_each(|place| place.keep(|key| !owns(key)));
         }
@@ -74,7 +74,7 @@ impl World {
         said
     }
 
-    /// Readers of the first resource that nobody looks at one by one: one of them comes, or the
+    /// Readers of the first resource that are not examined one by one: one of them comes, or the
     /// last of them goes.
     pub(super) fn crowd(&self, does: Does, master: &mut Master) {
         let flaw = self.scenario.flaw;
@@ -109,7 +109,7 @@ impl World {
         self.execute(state, client, master, item, true).map(|_| ())
     }
 
-    /// A tick of all clocks. A client's clock that nothing depends on any more stands still, so
+    /// A tick of all clocks. A client's clock that nothing depends on any more stops, so
     /// that there is an end of states.
     pub(super) fn tick(&mut self, state: &mut State) {
         for client in state.clients_mut().iter_mut().filter(|client| client.is_alive()) {

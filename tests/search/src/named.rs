@@ -3,8 +3,8 @@
 use super::scenario::{Aim, Scenario};
 
 impl Scenario {
-    /// Two clients, one attempt each, a network that neither loses nor closes anything but is as
-    /// slow as it likes.
+    /// Two clients, one attempt each, a network that neither loses nor closes anything but has any
+    /// delay.
     pub const DELAY: Self = Self {
         name: "delay",
         about: "two clients, one attempt each, unbounded delay, no loss",
@@ -78,7 +78,7 @@ impl Scenario {
     /// The same where a try ends with its first round, as other clients' tries do.
     pub const TRIES_UNSETTLED: Self = Self {
         name: "tries-unsettled",
-        about: "the same where split votes are not settled: both clients are told that another holds the lock, and nobody has it",
+        about: "the same where split votes are not settled: both clients are told that another holds the lock, and none has it",
         settles: false,
         ..Self::TRIES
     };

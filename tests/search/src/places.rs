@@ -1,4 +1,4 @@
-//! What a master keeps of each resource: the token of a writer, or the entries of those who share
+//! What a master keeps of each resource: the token of a writer, or the entries of the sharers of
 //! it.
 
 use super::row::Row;
@@ -7,7 +7,7 @@ use super::row::Row;
 pub(super) const RESOURCES: usize = 3;
 /// The client of the entry that stands for all readers that are not searched one by one.
 pub(super) const CROWD: u8 = 3;
-/// The life of that entry, and of a key that it keeps: as long as it likes.
+/// The life of that entry, and of a key that it keeps: unlimited.
 pub(super) const LONG: u8 = 15;
 
 /// A token on a master: whose it is, how many ticks it lives, and whether it is there, or lives
@@ -39,9 +39,9 @@ pub(super) type Places = [Place; RESOURCES];
 /// One resource on one master.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Place {
-    /// How many ticks the key with the sentinel lives; zero where nobody shares the resource.
+    /// How many ticks the key with the sentinel lives; zero if the resource is not shared.
     pub(super) shared: u8,
-    /// The writer's token; or the entries of those who share it, in order. A sentinel without an
+    /// The writer's token; or the entries of its sharers, in order. A sentinel without an
     /// entry ends with its life.
     keys: Row<Key, 4>,
 }
@@ -76,7 +76,7 @@ impl Place {
         self.keys.push(key);
     }
 
-    /// Sets an entry, or moves its end away from now. Where a writer's token stands, it is its own.
+    /// Sets an entry, or moves its end away from now. If a writer's token is there, it is its own.
     pub(super) fn enter(&mut self, own: Key) -> Key {
         let entry = self.of(own).map_or(own, |stood| stood.or_longer(own));
         self.keys = self.keys.filtered(|key| self.shared > 0 && !key.is_of(own));
@@ -95,7 +95,7 @@ impl Place {
         *self = Self::default();
     }
 
-    /// Removes the keys that are not to be kept; a sentinel stays.
+    /// Removes the keys that must not be kept; a sentinel stays.
     pub(super) fn keep(&mut self, keep: impl Fn(Key) -> bool) {
         self.keys = self.keys.filtered(keep);
     }
@@ -144,8 +144,8 @@ impl Place {
         self.keys.as_mut_slice().sort_unstable_by_key(|key| (key.client, key.attempt));
     }
 
-    /// Bytes from which it can be read: how many keys, the sentinel's life and a mark, then two for
-    /// each key.
+    /// An encoding: the number of keys, the sentinel's life and a mark, then two bytes for each
+    /// key.
     pub(super) fn write_bytes(mut self, is_swapped: bool, mark: bool, out: &mut Vec<u8>) {
         if is_swapped {
             self = self.swapped();

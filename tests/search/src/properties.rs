@@ -16,7 +16,7 @@ use super::state::{Link, MASTERS, Master, State};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Violation {
-    /// The own clocks of two clients call their guards valid, and these exclude each other.
+    /// Two guards that exclude each other are valid by their clients' own clocks.
     TwoHolders,
     /// More guards of a semaphore are valid than it has permits.
     TooManyHolders,
@@ -26,11 +26,11 @@ pub enum Violation {
     /// A guard is valid for longer than the first send of any of its rounds, plus the TTL, less the
     /// drift, allows.
     ValidForTooLong,
-    /// A grant was told or handed over when its validity had ended already.
+    /// A grant was reported or handed out after its validity had ended.
     GrantedTooLate,
     /// An extension made a guard valid that was not any more.
     Revived,
-    /// An extension took validity away.
+    /// An extension shortened validity.
     Shortened,
     /// A request touched a key with another token than its own, or put one where it must not.
     TouchedForeignKey,
@@ -39,7 +39,7 @@ pub enum Violation {
     /// A grant's number is not larger than one that was granted before its attempt began; or a
     /// reader's is smaller than a writer's before it.
     NumberTooSmall,
-    /// A token that is done with stands on a master that answers, and no request will take it away.
+    /// A token that is no longer needed is on a master that answers, and no request will remove it.
     KeyLeft,
     /// A lock waits, and there is nothing that it could wait for.
     Stuck,
@@ -63,7 +63,7 @@ impl fmt::Display for Violation {
             Self::KeyLeft => "a key stays on a master that answers, and nothing will release it",
             Self::Stuck => "a lock waits for nothing",
             Self::NobodyHasIt => {
-                "both clients were told that another holds the lock, and nobody was granted it"
+                "both clients were told that another holds the lock, and none was granted it"
             }
         })
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Looks at a state.
+/// Checks a state.
 pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(), Violation> {
     if scenario.asynchronous {
         return Ok(());
@@ -179,7 +179,7 @@ pub(super) fn numbered(number: u8, floor: u8, granted: u16, is_reader: bool) -> 
     }
 }
 
-/// The client was told something.
+/// Records a report to the client.
 pub(super) fn told(client: &Client, told: Told) -> Option<Violation> {
     match told {
         Told::Granted { until, .. } => granted(client, until),

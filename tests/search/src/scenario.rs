@@ -29,14 +29,14 @@ impl Aim {
         matches!(self, Self::Read(_))
     }
 
-    /// Whether two clients must not have both at the same time: said here and not asked of the code
-    /// that is searched.
+    /// Whether two clients must not have both at the same time. This is defined here, independently
+    /// of the code under test.
     fn conflicts(self, other: Self) -> bool {
         self.resource() == other.resource() && !(self.is_shared() && other.is_shared())
     }
 }
 
-/// What the holder of a seat has; nothing where none is chosen.
+/// The seat of a holder; `None` if none is chosen.
 pub(super) fn seat_aims(seat: Option<u8>) -> &'static [Aim] {
     const SEATS: [&[Aim]; 3] = [&[Aim::Write(0)], &[Aim::Write(1)], &[Aim::Write(2)]];
     seat.and_then(|seat| SEATS.get(usize::from(seat)).copied()).unwrap_or_default()
@@ -46,35 +46,35 @@ pub(super) fn seat_aims(seat: Option<u8>) -> &'static [Aim] {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// Readers are counted and have no names: a release takes one away, whose ever it is.
+    /// Readers are counted and have no names: a release removes one, from any client.
     ReadersCounted,
-    /// The key of those who share lives as long as the reader that came last, and not as the
+    /// The key of sharers lives as long as the reader that came last, and not as the
     /// longest.
     KeyEndsWithTheLastReader,
-    /// An extension of a batch is granted where any of its keys is ours.
+    /// An extension of a batch is granted if any of its keys is ours.
     BatchExtendedByAnyKey,
     /// The counters of a batch go up one by one, and its number is the largest of them.
     BatchNumbersEachKey,
-    /// Who downgrades a lock takes it for exclusive until a quorum has heard of it.
+    /// A client that downgrades a lock considers it exclusive until a quorum has confirmed it.
     WritesUntilShared,
 }
 
 /// What may happen in a search, and how often. Spans are in ticks of 2 ms.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub name: &'static str,
     /// What it shows, in a sentence.
     pub about: &'static str,
-    /// Whether there is one client only, among others that take keys and lose them when they like.
+    /// Whether there is one client only, among others that take and lose keys at any time.
     /// A client with a quorum of keys then excludes them all, however many they are.
     pub alone: bool,
-    /// What each client's locks are about. The third is not there where it has nothing to lock.
+    /// The claim of each client's locks. The third client does not exist if it has nothing to lock.
     pub claims: [&'static [Aim]; 3],
-    /// Whether a client seeks one of the permits that its claim names, the resources from the first
-    /// on being the seats.
+    /// Whether a client requests one of the permits that its claim names, the resources from the
+    /// first on being the seats.
     pub permits: bool,
-    /// What they are about once they are downgraded; nothing where that is not done.
+    /// The claim after a downgrade; `None` without one.
     pub downgraded: [&'static [Aim]; 3],
     /// Whether any number of readers of the first resource come and go beside the clients, with
     /// lives of any length.
@@ -85,10 +85,10 @@ pub struct Scenario {
     pub ttl: u8,
     /// How many attempts each client makes for a lock; up to four in all.
     pub attempts: [u8; 2],
-    /// How many locks each client seeks, one after the other. More than one go with `asynchronous`
-    /// only.
+    /// How many locks each client requests, one after the other. More than one go with
+    /// `asynchronous` only.
     pub locks: [u8; 2],
-    /// How long a lock is sought; `None` for as long as it takes.
+    /// How long a client waits for a lock; `None` without a limit.
     pub timeout: Option<u8>,
     /// How many extensions each client asks for.
     pub extensions: [u8; 2],
@@ -106,7 +106,7 @@ pub struct Scenario {
     /// Whether a silent connection may be given up, with releases written behind the unanswered
     /// acquisitions.
     pub gives_up: bool,
-    /// Whether a connection may end without a word.
+    /// Whether a connection may end without a message.
     pub closes: bool,
     /// Whether answers may be reported as late on a connection that is kept, and come after all.
     pub overdue: bool,
@@ -130,10 +130,10 @@ pub struct Scenario {
     pub late: u8,
     /// Whether a valid guard must have a quorum of keys: true while the assumptions hold.
     pub guards_have_keys: bool,
-    /// Whether grants are numbered. It goes with clients that are both looked at all the time, so
-    /// not with `alone`.
+    /// Whether grants are numbered. This needs both clients to be examined all the time, so it
+    /// excludes `alone`.
     pub fenced: bool,
-    /// Up to what number any of the masters' counters may stand at the beginning.
+    /// The largest value of any master's counter at the beginning.
     pub counted: u8,
     /// Whether nothing is assumed about time: keys vanish when they like, and only numbers are
     /// looked at. See [the module's documentation](super).

@@ -35,7 +35,7 @@ impl Call {
         }
     }
 
-    /// A master on which this claim stands, and nothing else.
+    /// A master with this claim and nothing else.
     pub(super) fn alone(self) -> Places {
         let mut places = Places::default();
         self.take(&mut places);
@@ -59,7 +59,7 @@ impl Call {
             }
             Does::Acquire => match raise(0) {
                 Some(number) if is_ours => Said::Counted(number),
-                // Scripts tell by whom it is held; `SET NX` does not.
+                // Scripts report the holder; `SET NX` does not.
                 Some(_) => Said::Holder,
                 None => Said::No,
             },
@@ -200,7 +200,7 @@ impl Call {
         } else if was_ours {
             let own = place.of(self.own).or_else(|| place.keys().last());
             place.keep(|key| own.is_none_or(|own| !key.is_of(own)));
-            // A sentinel that nobody has an entry under goes, and so does its life.
+            // A sentinel without an entry is removed, with its expiry.
             place.shared = place.longest();
         }
         was_ours

@@ -16,7 +16,7 @@ pub(super) const MASTERS: usize = 3;
 pub(super) enum Mode {
     /// Requests are sent.
     Ready,
-    /// There is none: requests wait until it stands, or until they are refused.
+    /// There is none: requests wait until it is open, or until they are refused.
     Opening,
 }
 

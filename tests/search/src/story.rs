@@ -29,7 +29,7 @@ fn name(client: usize) -> &'static str {
     ["A", "B"].get(client).copied().unwrap_or("C")
 }
 
-/// One thing that happened: when, by whom, to whom, what.
+/// One event: its time, actor, target and text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Line {
     tick: u32,
@@ -142,7 +142,10 @@ impl Story {
             }
             Action::Late { client, master, twice, .. } => {
                 let again = if twice { ", for the first time of two" } else { "" };
-                (Party::Master(master), format!("goes on with an old connection of {}{again}:", name(client)))
+                (
+                    Party::Master(master),
+                    format!("continues with an old connection of {}{again}:", name(client)),
+                )
             }
             Action::Begin { .. }
             | Action::Take { .. }
@@ -194,7 +197,7 @@ impl Story {
     }
 
     pub(super) fn executes(&mut self, client: usize, master: usize, item: Item, said: Said, is_late: bool) {
-        let late = if is_late { " (nobody hears the answer)" } else { "" };
+        let late = if is_late { " (the answer is lost)" } else { "" };
         let aims = self.aims_of(client, item.form());
         self.add(Party::Master(master), None, || {
             format!("executes {}: {}{late}", describe(client, aims, item), said_of(said))
@@ -223,7 +226,7 @@ impl Story {
         }
     }
 
-    /// The timeline: when, who, what, and at its end what must not be.
+    /// The timeline: times, actors and texts, and at its end the violation.
     pub(super) fn as_text(&self, end: &dyn fmt::Display) -> String {
         let mut text = String::new();
         for line in self.lines.iter().flatten() {

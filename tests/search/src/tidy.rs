@@ -70,14 +70,14 @@ impl World {
         }
     }
 
-    /// Whether nobody listens to this attempt any more, where nothing is assumed about time.
+    /// Whether no client waits for this attempt any more, where nothing is assumed about time.
     fn is_past(&self, client: &Client, attempt: u8) -> bool {
         let lock = client.lock;
         let is_clearing = || !self.book.is_held(lock) && self.book.deadline(lock).is_some();
         !client.is_alive() || attempt != self.book.attempt(lock) || is_clearing()
     }
 
-    /// Requests of attempts that are over are as good as left behind: nobody hears of them.
+    /// Requests of attempts that are over count as left behind: their answers are ignored.
     fn leave_past_attempts(&self, link: &mut Link, client: &Client) {
         let is_past = |item: Item| self.is_past(client, item.attempt());
         let past = link.flight.filtered(|item| item.said().is_none() && is_past(item));
@@ -120,8 +120,8 @@ impl World {
     }
 
     /// A client that will never hold the lock again is looked at apart: in the state itself it
-    /// becomes one who may have the key of a master, or not, where it has it or may still get it,
-    /// and in the state that is returned it stands alone, and the other becomes that.
+    /// becomes one that may have the key of a master, or not, where it has it or may still get it,
+    /// and in the returned state it is alone, and the other becomes that.
     pub(super) fn part(&self, state: &mut State) -> Option<State> {
         // A client that is done may have raised counters, or may yet, on which the other's number
         // depends. What an absent client may have is one claim, and not any of several seats.
@@ -140,7 +140,7 @@ impl World {
         Some(alone)
     }
 
-    /// The client becomes one who may have the key of every master, or not, at any time.
+    /// The client becomes one that may have the key of every master, or not, at any time.
     pub(super) fn let_leave(state: &mut State, client: usize) {
         for master in 0..MASTERS {
             state.link_mut(client, master).queued.push(Item::new(Does::Acquire, 0, 0, 0));

@@ -84,7 +84,8 @@ impl World {
                 self.call(state, client, Input::Downgrade)
             }
             Action::Release { client } => {
-                // The holder lets go first and asks then, so the guard is not valid from now on.
+                // The holder ends the guard first and then sends the release, so the guard is not
+                // valid from now on.
                 state.client_mut(client).guard = 0;
                 self.call(state, client, Input::Release)
             }

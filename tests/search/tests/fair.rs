@@ -1,4 +1,4 @@
-//! Searches of fair waiting: order, exclusion, and that nobody is stuck, as far as that takes
+//! Searches of fair waiting: order, exclusion, and that no waiter is stuck, as far as that takes
 //! seconds in a debug build. The larger ones are in `tests/PROOFS.md`.
 #![allow(clippy::print_stdout)]
 
@@ -49,14 +49,14 @@ fn three_masters_serve_two_waiters_in_their_order_as_far_as_a_bound() {
 }
 
 #[test]
-fn a_waiter_that_reaches_one_master_of_three_stops_nobody() {
+fn a_waiter_that_reaches_one_master_of_three_blocks_no_other_waiter() {
     let report = holds(Fair { reach: [0b001, 0b111, 0b111], ..Fair::PAIR });
     assert!(report.complete && report.states > 20_000, "{}", report.states);
 }
 
 #[test]
 fn states_that_differ_in_the_names_of_masters_are_one_state() {
-    // One that reaches nobody stands for a waiter that is not there.
+    // A waiter that reaches no master represents one that does not exist.
     let fair = Fair { reach: [0b11, 0, 0], attempts: [2; 3], ..TWO };
     let (reduced, named) = (holds(fair), holds(Fair { named: true, ..fair }));
     assert!(reduced.complete && reduced.states < named.states);
@@ -79,7 +79,7 @@ fn a_grant_or_an_undo_that_removes_the_place_is_found() {
 }
 
 #[test]
-fn numbers_that_begin_anew_while_somebody_waits_break_the_order() {
+fn numbers_that_restart_while_a_client_waits_break_the_order() {
     let fair = Fair { forgets: 1, flaw: Some(FairFlaw::NumbersBeginAnew), ..Fair::PAIR };
     assert_eq!(breaks(fair), FairViolation::Overtaken);
 }

@@ -66,6 +66,6 @@ fn one_replica_that_need_not_confirm_is_found() {
 /// A replica that was promoted and lives on, while another server has taken its place: the page
 /// says that this must not be.
 #[test]
-fn a_stand_in_for_a_server_that_lives_is_found() {
+fn a_replacement_for_a_server_that_still_runs_is_found() {
     broken(Group { spares: 1, changes: 2, extensions: 0, ..PAIR });
 }

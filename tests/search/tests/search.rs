@@ -51,14 +51,14 @@ fn dropping_the_bound_on_drift_finds_two_holders() {
 }
 
 #[test]
-fn single_tries_that_do_not_settle_a_split_may_leave_nobody_with_the_lock() {
+fn single_tries_that_do_not_settle_a_split_may_leave_no_client_with_the_lock() {
     fails(&Search::new(Scenario::TRIES_UNSETTLED), Violation::NobodyHasIt, 15);
 }
 
 #[test]
 fn single_tries_that_settle_a_split_are_not_both_told_that_another_holds_the_lock() {
-    // Not all states: all that are as near as the one in which nobody has the lock, and some that
-    // are further.
+    // Not all states: all that are as near as the one in which no client has the lock, and some
+    // that are further.
     let report = run(&Search::new(Scenario::TRIES).states(5_000_000));
     assert_eq!(report.counterexample.as_ref().map(Counterexample::violation), None);
     assert!(report.depth >= 15, "{}", report.depth);
@@ -71,7 +71,7 @@ fn a_search_ends_at_its_bound_and_says_so() {
 }
 
 #[test]
-fn grants_are_numbered_in_their_order_whatever_time_does() {
+fn grants_are_numbered_in_their_order_without_any_assumption_about_time() {
     let report = holds(&Search::new(Scenario { counted: 0, ..Scenario::FENCED }));
     assert!(report.states > 100_000, "{}", report.states);
 }

@@ -1,4 +1,4 @@
-//! A process whose last deed is to drop a guard: `drop_at_exit TRANSPORT URL...` locks `job` and
+//! A process whose last statement drops a guard: `drop_at_exit TRANSPORT URL...` locks `job` and
 //! ends.
 
 use quorlock_core::Config;
@@ -10,8 +10,8 @@ fn main() {
     let config = Config::new(arguments).expect("the arguments are URLs");
     let locker = transport.open(config);
     let guard = locker.lock("job").wait().expect("the masters are healthy");
-    // The runtime and the locker are gone when the guard is dropped: nobody is left who would send
-    // for it.
+    // The runtime and the locker are gone when the guard is dropped: nothing is left that would
+    // send for it.
     drop((locker, transport));
     drop(guard);
 }

@@ -1,7 +1,7 @@
 //! A process that forks while it holds a lock: `fork_while_holding TRANSPORT URL...` locks `job`,
 //! lets a child end with its copies of everything, and releases when its input ends.
 
-// This is how it tells its test.
+// The test reads this line.
 #![allow(clippy::print_stdout)]
 
 use std::io::Read;
@@ -27,7 +27,7 @@ fn main() {
             assert!(start.elapsed() < Duration::from_secs(1));
             drop((guard, locker));
             println!("child: not valid, lock() refused, dropped");
-            // A runtime would wait for threads that the child has not.
+            // A runtime would wait for threads that do not exist in the child.
             let _stays = std::mem::ManuallyDrop::new(transport);
         }
         Fork::Parent(child) => {

@@ -1,5 +1,5 @@
-//! Whether a history may be: what the lock promises, looked for in what its clients and the store
-//! wrote down. A pure function.
+//! Checks a history: whether the records of the clients and the store agree with what the lock
+//! promises. A pure function.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 use super::history::{Event, Seeker, What};
 use super::sought::Sought;
 
-/// A promise, by what it means to break it.
+/// A promise, described by its violation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
     /// Two grants of a resource have the same fencing token, or a grant changed its own.
@@ -15,30 +15,30 @@ pub enum Rule {
     /// A grant that had ended before another attempt began has the larger fencing token; readers
     /// may have the token of the writer before them, and are not compared with other readers.
     TokenOrder,
-    /// Two clients held one resource or one permit at the same instant, both by their own account,
+    /// Two clients held one resource or one permit at the same instant, both by their own records,
     /// and did not both read it.
     TwoHolders,
     /// A permit has an index that its semaphore does not have.
     NoSuchPermit,
-    /// A client called its lock valid after it had stood still for longer than the TTL, or without
+    /// A client called its lock valid after it had been stopped for longer than the TTL, or without
     /// renewal a TTL after the grant.
     ValidTooLong,
-    /// The store took a fencing token that is smaller than one before.
+    /// The store accepted a fencing token that is smaller than an earlier one.
     StoreWentBack,
-    /// The store refused a writer that held the lock by its own account.
+    /// The store refused a writer that held the lock by its own record.
     HolderRefused,
-    /// Something is not as it is written down: a write without a grant, a grant without an attempt.
+    /// The record is inconsistent: a write without a grant, a grant without an attempt.
     Unexplained,
 }
 
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// When it could be seen.
+    /// When it could be seen first.
     pub at: u64,
     /// Which promise.
     pub rule: Rule,
-    /// By whom.
+    /// The client.
     pub story: String,
 }
 
@@ -63,13 +63,13 @@ pub fn check(events: &[Event]) -> Vec<Violation> {
         tokens_rise(shares, &mut violations);
         one_holder_at_a_time(name, shares, &mut violations);
     }
-    nobody_is_valid_too_long(events, &attempts, &mut violations);
+    no_guard_is_valid_too_long(events, &attempts, &mut violations);
     the_store_goes_forward(events, &attempts, &mut violations);
     violations.sort_by_key(|violation| violation.at);
     violations
 }
 
-/// One attempt, with what came of it.
+/// One attempt, with its outcome.
 #[derive(Debug)]
 struct Attempt<'a> {
     by: &'a Seeker,
@@ -83,17 +83,17 @@ struct Attempt<'a> {
     held: Vec<Held>,
 }
 
-/// From the hand-over to the last instant of which the holder knows that the lock was valid, if it
-/// has ever asked.
+/// From the hand-over to the last instant at which the holder knew that the lock was valid, if it
+/// has ever checked.
 #[derive(Debug)]
 struct Held {
     from: u64,
     to: Option<u64>,
-    /// Whether it had been downgraded, and only read what it has.
+    /// Whether it had been downgraded to a reader.
     reads: bool,
 }
 
-/// What an attempt seeks of one resource or permit.
+/// What an attempt requests of one resource or permit.
 #[derive(Debug)]
 struct Share<'a> {
     attempt: &'a Attempt<'a>,
@@ -175,7 +175,7 @@ fn attempts<'a>(events: &'a [Event], violations: &mut Vec<Violation>) -> BTreeMa
     attempts
 }
 
-/// Those that write have each a token of its own.
+/// Each writer has its own token.
 fn tokens_are_distinct(name: &str, shares: &[Share<'_>], violations: &mut Vec<Violation>) {
     let mut owners: BTreeMap<u64, &Attempt<'_>> = BTreeMap::new();
     let writers = shares.iter().filter(|share| !share.reads).map(|share| share.attempt);
@@ -202,7 +202,7 @@ fn tokens_rise(shares: &[Share<'_>], violations: &mut Vec<Violation>) {
     ends.sort_unstable();
     starts.sort_unstable();
     let mut ends = ends.into_iter().peekable();
-    // Of those that write, and of those that read.
+    // Of writers, and of readers.
     let mut largest: [Option<(u64, Seeker)>; 2] = [None, None];
     for (began, at, token, by, reads) in starts {
         while let Some((_, earlier, owner, reads)) = ends.next_if(|(end, ..)| *end < began) {
@@ -230,7 +230,7 @@ fn one_holder_at_a_time(name: &str, shares: &[Share<'_>], violations: &mut Vec<V
     };
     let mut held: Vec<_> = shares.iter().flat_map(spans).collect();
     held.sort_by_key(|(from, ..)| *from);
-    // Of those that write, and of those that read.
+    // Of writers, and of readers.
     let mut last: [Option<(u64, Seeker)>; 2] = [None, None];
     for (from, to, by, reads) in held {
         let foes = if reads { &last[..1] } else { &last[..] };
@@ -247,7 +247,7 @@ fn one_holder_at_a_time(name: &str, shares: &[Share<'_>], violations: &mut Vec<V
     }
 }
 
-fn nobody_is_valid_too_long(
+fn no_guard_is_valid_too_long(
     events: &[Event],
     attempts: &BTreeMap<&Seeker, Attempt<'_>>,
     violations: &mut Vec<Violation>,
@@ -274,14 +274,14 @@ fn nobody_is_valid_too_long(
                 let story = format!("{}, which is not renewed, was valid a TTL after the grant", attempt.by);
                 violations.push(Violation { at: to, rule: Rule::ValidTooLong, story });
             }
-            // What was granted or renewed before a pause of a TTL has run out in it, and nothing
-            // revives it.
+            // A lock that was granted or renewed before a pause of a TTL has run out in the pause,
+            // and nothing revives it.
             let of_client = pauses.get(attempt.by.client.as_str()).into_iter().flatten();
             for (stopped, continued) in of_client.filter(|(stopped, continued)| {
                 from < stopped && to >= *continued && continued - stopped >= attempt.ttl
             }) {
                 let pause = (continued - stopped) / 1_000_000;
-                let story = format!("{} stood still for {pause} ms and was valid afterwards", attempt.by);
+                let story = format!("{} was stopped for {pause} ms and was valid afterwards", attempt.by);
                 violations.push(Violation { at: to, rule: Rule::ValidTooLong, story });
             }
         }

@@ -1,4 +1,4 @@
-//! Histories written by hand: good ones, and one for each way in which they can be bad.
+//! Hand-written histories: good ones, and one for each way in which they can be bad.
 
 use super::{Rule, check};
 
@@ -118,7 +118,7 @@ fn a_long_holder_overlaps_with_one_behind_a_shorter_one_too() {
 
 #[test]
 fn a_holder_that_does_not_say_so_is_none() {
-    // The second was granted while the first was stopped; the first finds out.
+    // The second was granted while the first was stopped; the first notices.
     let history = "
         1 seeks 1.1#1 a
         2 granted 1.1#1 7 500 renewed
@@ -148,7 +148,7 @@ fn validity_after_a_pause_of_a_ttl_is_bad() {
     };
     assert_eq!(story(510, 511, 500), [Rule::ValidTooLong]);
     assert_eq!(story(509, 511, 500), []);
-    // Asked before, written down after: the clock was read before the pause.
+    // The check was before the pause and the record after it: the clock was read before the pause.
     assert_eq!(story(510, 9, 500), []);
 }
 
@@ -229,7 +229,7 @@ fn a_holder_that_is_refused_and_a_refusal_without_a_cause_are_bad() {
 }
 
 #[test]
-fn what_nobody_was_granted_is_unexplained() {
+fn a_lock_that_was_never_granted_is_unexplained() {
     assert_eq!(rules("1 granted 1.1#1 7 500 fixed"), [Rule::Unexplained]);
     assert_eq!(rules("1 valid 1.1#1"), [Rule::Unexplained]);
     assert_eq!(rules("1 resumed 1.1#1 7"), [Rule::Unexplained]);
@@ -302,7 +302,7 @@ fn a_writer_that_was_downgraded_is_a_reader_from_then_on() {
 }
 
 #[test]
-fn each_permit_has_one_holder_and_tokens_of_its_own() {
+fn each_permit_has_one_holder_and_its_own_tokens() {
     let story = |first: u32, second: u32, token: u32| {
         rules(&format!(
             "

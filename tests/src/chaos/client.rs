@@ -1,5 +1,5 @@
-//! A client's process: it seeks locks, works under them, writes to the store, and writes down all
-//! that it sees.
+//! A client's process: it requests locks, works under them, writes to the store, and records
+//! everything that it sees.
 
 use std::env;
 use std::io;
@@ -19,37 +19,37 @@ use crate::groups::{Routes, leading};
 use crate::random::Random;
 use crate::transport::Transport;
 
-/// What a client's process is told on its command line.
+/// The command line of a client's process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Orders {
     /// Its name, without spaces.
     pub name: String,
-    /// What it chooses by.
+    /// The seed of its choices.
     pub seed: u64,
     /// One of [`Transport::NAMES`].
     pub transport: String,
     /// The file to which it appends.
     pub history: PathBuf,
-    /// Where it writes to, with the fencing token of its grant.
+    /// The store to which it writes, with the fencing token of its grant.
     pub store: Option<SocketAddr>,
     /// Whether it asks for fencing tokens.
     pub fenced: bool,
     /// The longest TTL of the fleet in milliseconds, with the restart guard.
     pub restart_guard: Option<u64>,
-    /// How many milliseconds a request may take, unless the default will do.
+    /// How many milliseconds a request may take, if not the default.
     pub request_timeout: Option<u64>,
     /// Its TTLs in milliseconds, from and to.
     pub ttl: (u64, u64),
     /// How long it holds a lock in milliseconds, from and to.
     pub hold: (u64, u64),
-    /// Whether it takes locks of every kind, and renews, heals, downgrades and hands over as it
-    /// likes; else it takes exclusive ones and renews.
+    /// Whether it takes locks of every kind, and renews, heals, downgrades and hands over at
+    /// random; otherwise it takes exclusive ones and renews.
     pub varied: bool,
     /// What it contends for.
     pub resources: Vec<String>,
     /// The masters.
     pub masters: Vec<String>,
-    /// Where ports lead that are named by others.
+    /// The routes of ports that servers announce.
     pub routes: Routes,
 }
 
@@ -111,8 +111,8 @@ impl Orders {
     }
 }
 
-/// The whole of a client's process, which ends when it is killed. For a binary that is started with
-/// [`Orders::arguments`].
+/// The main function of a client's process, which ends when it is killed. For a binary that is
+/// started with [`Orders::arguments`].
 pub fn main(arguments: impl IntoIterator<Item = String>) -> ! {
     let orders = Orders::from_arguments(arguments).expect("the arguments are orders");
     let Err(error) = work(&orders);
@@ -129,7 +129,7 @@ enum Never {}
 fn work(orders: &Orders) -> io::Result<Never> {
     let transport = Transport::named(&orders.transport);
     let mut config = Config::builder(&orders.masters).client_name(&orders.name);
-    // A master that was down is to vote again soon.
+    // A master that was down must vote again soon.
     config = config.reconnect_delay(Duration::from_millis(10)..=Duration::from_millis(300));
     if let Some(longest) = orders.restart_guard {
         config = config.restart_guard(Duration::from_millis(longest)).ttl(Duration::from_millis(longest));
@@ -164,7 +164,7 @@ struct Client<'a> {
     random: Random,
 }
 
-/// How a lock is asked for, the first time and when it is resumed.
+/// How a lock is requested, the first time and when it is resumed.
 #[derive(Clone, Copy)]
 struct Manner {
     ttl: Duration,
@@ -187,7 +187,7 @@ impl Manner {
 }
 
 impl Client<'_> {
-    /// Locks of every kind on the same names. A semaphore has nothing to do with a lock of its
+    /// Locks of every kind on the same names. A semaphore is independent of a lock of the same
     /// name, so all clients use the same one, and do not always agree on its permits.
     fn choose(&mut self) -> Sought {
         let resources: Vec<_> = self.orders.resources.iter().map(String::as_str).collect();
@@ -254,11 +254,11 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Works under the lock, and tells how it ended.
+    /// Works under the lock, and records how it ended.
     fn hold(&mut self, by: &Seeker, sought: &Sought, manner: Manner, held: Held) -> io::Result<String> {
         let end = Instant::now() + self.random.millis(self.orders.hold.0..=self.orders.hold.1);
         let mut held = held;
-        // Of what is only read nobody writes.
+        // Resources that are only read are not written.
         let names = sought.names(held.permit()).filter(|(_, reads)| !reads).map(|(name, _)| name);
         let mut written: Vec<_> = names.collect();
         loop {
@@ -268,8 +268,8 @@ impl Client<'_> {
             if Instant::now() >= end {
                 break;
             }
-            // Between the look and the write lies the work, in which the process may be stopped: no
-            // look can help against that.
+            // The work is between the check and the write, and the process may be stopped in it: no
+            // check can prevent that.
             sleep(self.random.millis(1..=40));
             if let (Some(store), Some(token)) = (&mut self.store, token_of(&held)) {
                 for name in &written {
@@ -295,7 +295,7 @@ impl Client<'_> {
                 let request = self.locker.lock_all(targets(sought)).resuming(resumption);
                 match manner.of(request).wait() {
                     Ok(resumed) => held = Held::Guard(resumed),
-                    // In every case nobody renews it any more, and it runs out.
+                    // In every case it is not renewed any more, and runs out.
                     Err(AcquireError::NotHeld(_)) => return Ok("not resumed: gone".to_owned()),
                     Err(AcquireError::TooLate(_)) => return Ok("not resumed: too late".to_owned()),
                     Err(AcquireError::NoQuorum(_)) => return Ok("not resumed: no quorum".to_owned()),

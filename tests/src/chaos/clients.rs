@@ -1,4 +1,4 @@
-//! The clients of a run: processes in places, of which one that was killed is followed by another.
+//! The clients of a run: processes, each of which is replaced when it is killed.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::transport::Transport;
 #[derive(Debug)]
 pub(crate) struct Clients {
     program: Program,
-    /// Of all clients, but for what is each one's own.
+    /// The settings of all clients, except those of a single one.
     orders: Orders,
     random: Random,
     processes: Vec<ClientProcess>,

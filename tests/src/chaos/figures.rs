@@ -1,4 +1,4 @@
-//! What a history amounts to, printed at the end of a run.
+//! The summary of a history, printed at the end of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,7 +9,7 @@ use super::history::{Event, What};
 /// How much happened.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Figures {
-    /// How long the faults went on.
+    /// How long the faults lasted.
     pub span: Duration,
     /// Attempts of all clients, each a call that may have asked the masters several times.
     pub attempts: usize,
@@ -21,15 +21,16 @@ pub struct Figures {
     pub downgraded: usize,
     /// Guards that were handed over and resumed.
     pub resumed: usize,
-    /// The longest time without a grant of any resource, but for what came before the first one.
+    /// The longest time without a grant of any resource, not counting the time before the first
+    /// one.
     pub longest_gap: Duration,
-    /// How holders ended, by how they said it.
+    /// How holders ended, by their records.
     pub ends: BTreeMap<String, usize>,
-    /// Writes that the store took.
+    /// Writes that the store accepted.
     pub accepted: usize,
-    /// Those of them that came after a later grant, and before its first write.
+    /// Accepted writes after a later grant, and before its first write.
     pub late_accepted: usize,
-    /// Writes that the store refused: late ones, where no promise is broken.
+    /// Writes that the store refused: late ones, if no promise is broken.
     pub refused: usize,
     /// What was done to masters and clients.
     pub faults: BTreeMap<String, usize>,
@@ -42,7 +43,7 @@ impl Figures {
         let (mut began, mut over, mut grants) = (None, None, Vec::new());
         let mut sought = BTreeMap::new();
         let mut largest: BTreeMap<String, u64> = BTreeMap::new();
-        // Grants and writes are looked at in the order of time: clients' lines overtake each other.
+        // Grants and writes are processed in the order of time: clients' lines overtake each other.
         let mut in_order: Vec<_> = events.iter().collect();
         in_order.sort_by_key(|event| event.at);
         for Event { at, what } in in_order {

@@ -20,7 +20,7 @@ impl Held {
         }
     }
 
-    /// Only reads from now on, unless it is no writer or something else may act for it.
+    /// Downgrades to a reader, unless it is not a writer or something else may act for it.
     pub(super) fn downgrade(self) -> Self {
         match self {
             Self::Guard(guard) => guard.downgrade().map_or_else(Self::Guard, Self::Reader),
@@ -28,7 +28,7 @@ impl Held {
         }
     }
 
-    /// Releases it, and tells how that ended.
+    /// Releases it, and returns the outcome as text.
     pub(super) fn release(self) -> String {
         let release = match self {
             Self::Guard(guard) => guard.release(),
@@ -38,7 +38,7 @@ impl Held {
         let how = match release.wait() {
             Ok(_) => "released",
             Err(ReleaseError::NotOurs(_)) => "released, and not ours",
-            Err(_) => "released, nobody knows",
+            Err(_) => "released, outcome unknown",
         };
         how.to_owned()
     }

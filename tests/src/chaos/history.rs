@@ -1,5 +1,5 @@
-//! What happened, as lines of text: each process appends what it knows, with the time of a clock
-//! that all processes of the machine share.
+//! The history of a run, as lines of text: each process appends its records, with the time of a
+//! clock that all processes of the machine share.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ pub struct Seeker {
     pub attempt: u64,
 }
 
-/// Something that happened, and when.
+/// An event with its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// See [`now`].
@@ -38,7 +38,7 @@ pub struct Event {
     pub what: What,
 }
 
-/// What can happen. The time is read *before* whatever begins or is asked, and *after* whatever has
+/// An event. The time is read *before* anything begins or is requested, and *after* anything has
 /// ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
@@ -48,14 +48,14 @@ pub enum What {
     Over,
     /// An attempt begins.
     Seeks {
-        /// Whose.
+        /// The attempt.
         by: Seeker,
         /// What is to be locked.
         sought: Sought,
     },
     /// The guard was handed over.
     Granted {
-        /// Whose.
+        /// The attempt.
         by: Seeker,
         /// The fencing token, if one was asked for.
         token: Option<u64>,
@@ -66,40 +66,40 @@ pub enum What {
         /// The index of the permit, if it is one.
         permit: Option<u64>,
     },
-    /// What the guard has is only read from now on.
+    /// The guard is downgraded to a reader.
     Downgraded {
-        /// Whose.
+        /// The attempt.
         by: Seeker,
     },
     /// A guard that was handed over has been resumed by the same client.
     Resumed {
-        /// Whose.
+        /// The attempt.
         by: Seeker,
         /// The fencing token that it came with.
         token: Option<u64>,
     },
-    /// The attempt has come to nothing.
+    /// The attempt has failed.
     Refused {
-        /// Whose.
+        /// The attempt.
         by: Seeker,
         /// The error.
         why: String,
     },
-    /// The guard was asked after this instant, and called itself valid.
+    /// The guard was checked after this instant, and was valid.
     Valid {
-        /// Whose.
+        /// The attempt.
         by: Seeker,
     },
-    /// The holder has let go or found out that the lock was lost.
+    /// The holder has released the lock or found that it was lost.
     Ended {
-        /// Whose.
+        /// The attempt.
         by: Seeker,
         /// How.
         how: String,
     },
     /// The store was asked to write.
     Write {
-        /// For whom.
+        /// The client.
         by: Seeker,
         /// Of what.
         resource: String,
@@ -108,12 +108,12 @@ pub enum What {
         /// Whether it did.
         accepted: bool,
     },
-    /// A client's process stands still.
+    /// A client's process is stopped.
     Paused {
         /// Which.
         client: String,
     },
-    /// A client's process is about to go on.
+    /// A client's process is about to continue.
     Continued {
         /// Which.
         client: String,
@@ -122,7 +122,7 @@ pub enum What {
     Fault {
         /// What.
         kind: String,
-        /// To whom.
+        /// The client.
         detail: String,
     },
 }
@@ -244,8 +244,8 @@ impl Writer {
         File::options().create(true).append(true).open(path).map(Self)
     }
 
-    /// Appends what happened at an instant. A line is one call of the system, so that lines of
-    /// several processes do not mix, and a killed process leaves no half of one.
+    /// Appends an event at an instant. Each line is one system call, so that lines of several
+    /// processes do not mix, and a killed process leaves no partial line.
     pub fn add(&self, at: u64, what: What) {
         let line = Event { at, what }.to_string().replace(['\r', '\n'], " ") + "\n";
         (&self.0).write_all(line.as_bytes()).expect("the history takes lines");
@@ -260,7 +260,7 @@ impl Writer {
 /// Reads a history.
 ///
 /// # Errors
-/// When the file cannot be read, or names the first line that is none of a history.
+/// When the file cannot be read, or contains an invalid line, which is named.
 pub fn read(path: &Path) -> io::Result<Vec<Event>> {
     let text = fs::read_to_string(path)?;
     let events = text.lines().enumerate().map(|(place, line)| {

@@ -1,11 +1,11 @@
 //! Chaos: client processes contend for locks on real servers while masters and clients are killed,
-//! stopped, emptied and resynced, and a checker looks at what they wrote down.
+//! stopped, emptied and resynced, and a checker examines their records.
 //!
-//! * [`history`] is what happened, as lines of text with the time of one clock.
-//! * [`checker`] says which promises a history breaks, [`Figures`] how much happened.
-//! * [`client`] is the process that seeks, holds and writes; [`Store`] refuses a fencing token that
-//!   is too small.
-//! * [`Run`] is the whole: masters, clients, a store, and whatever a seed does to them.
+//! * [`history`] has the events, as lines of text with the time of one clock.
+//! * [`checker`] returns the promises that a history breaks, [`Figures`] the counts of events.
+//! * [`client`] is the process that requests, holds and writes; [`Store`] refuses a fencing token
+//!   that is too small.
+//! * [`Run`] is a whole run: masters, clients, a store, and the faults of a seed.
 
 // Places come from the lists that they are used in.
 #![allow(clippy::indexing_slicing)]
@@ -40,15 +40,15 @@ use crate::random::Random;
 
 /// The longest TTL of the fleet in milliseconds.
 const LONGEST_TTL: u64 = 1_500;
-/// Far beyond what the masters' quarantine, all reconnections and the TTLs take together.
+/// Far longer than the masters' quarantine, all reconnections and the TTLs together.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A run of chaos on real servers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// How long the faults go on.
+    /// How long the faults last.
     pub span: Duration,
-    /// Which faults these are, and what the clients choose.
+    /// The seed of the faults and of the clients' choices.
     pub seed: u64,
     /// How many masters.
     pub masters: usize,
@@ -58,17 +58,17 @@ pub struct Run {
     pub guard: bool,
     /// The file that the history is appended to.
     pub history: PathBuf,
-    /// What is started as a client.
+    /// The program that is started as a client.
     pub program: Program,
 }
 
-/// Whether a master of this place writes what it knows to a file.
+/// Whether the master with this index writes its data to a file.
 fn keeps_data(place: usize) -> bool {
     place % 2 == 1
 }
 
 impl Run {
-    /// Does it, and leaves the history.
+    /// Runs it, and leaves the history.
     ///
     /// # Errors
     /// When a client ends by itself, a replica does not sync, or no lock is granted any more

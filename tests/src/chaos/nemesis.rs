@@ -1,5 +1,5 @@
-//! What goes wrong in a run: one thing after the other, as a seed has it. Some things last, and the
-//! next ones happen meanwhile.
+//! The faults of a run, one after the other, chosen by a seed. Some last while the next ones
+//! happen.
 
 use std::fmt::Display;
 use std::io;
@@ -12,7 +12,7 @@ use crate::eventually::poll;
 use crate::random::Random;
 use crate::server::RedisServer;
 
-/// Far beyond what a replica of a few keys takes.
+/// Far longer than the sync of a replica with a few keys takes.
 const SYNC_WITHIN: Duration = Duration::from_secs(15);
 const PAUSE_BETWEEN: std::ops::RangeInclusive<u64> = 100..=900;
 
@@ -28,7 +28,7 @@ enum Lasting {
 
 pub(super) struct Nemesis<'a> {
     masters: &'a [RedisServer],
-    /// A server that is nobody's master: it becomes a replica now and then.
+    /// A server that no client uses: a master becomes its replica sometimes.
     spare: &'a RedisServer,
     clients: &'a mut Clients,
     history: &'a Writer,
@@ -37,7 +37,7 @@ pub(super) struct Nemesis<'a> {
 }
 
 impl<'a> Nemesis<'a> {
-    /// What there is to do, with how often it is done.
+    /// All faults, with their relative frequency.
     const DEEDS: [(usize, Deed<Self>); 9] = [
         (4, Self::kill_master),
         (4, Self::stop_masters),
@@ -60,7 +60,7 @@ impl<'a> Nemesis<'a> {
         Self { masters, spare, clients, history, random, lasting: Vec::new() }
     }
 
-    /// Does one thing after the other until the time is over, and undoes what lasts then.
+    /// Injects one fault after the other until the time is over, and then ends lasting ones.
     pub(super) fn run(&mut self, span: Duration) -> io::Result<()> {
         let end = Instant::now() + span;
         loop {
@@ -79,7 +79,7 @@ impl<'a> Nemesis<'a> {
         Ok(())
     }
 
-    /// Waits, and undoes what has lasted long enough meanwhile.
+    /// Waits, and ends faults that have lasted long enough.
     fn undo_until(&mut self, end: Instant) -> io::Result<()> {
         loop {
             self.lasting.sort_by_key(|(until, _)| *until);
@@ -130,7 +130,7 @@ impl<'a> Nemesis<'a> {
         places
     }
 
-    /// A master that may be taken away without the quorum.
+    /// A master that may fail without the loss of the quorum.
     fn master_to_spare(&mut self) -> Option<usize> {
         let up = self.masters_up();
         let quorum = self.masters.len() / 2 + 1;
@@ -192,8 +192,8 @@ impl<'a> Nemesis<'a> {
         self.resync(place, &self.masters[source])
     }
 
-    /// A master goes back to what its replica had when that was promoted: the marker in the old
-    /// data is the master's own.
+    /// A master returns to the data that its replica had when it was promoted: the marker in the
+    /// old data is the master's own.
     fn resync_from_own_former_replica(&mut self) -> io::Result<()> {
         let Some(place) = self.masters_up().first().copied() else { return Ok(()) };
         self.tell("resynced-from-former-replica", &place);
@@ -201,12 +201,12 @@ impl<'a> Nemesis<'a> {
         Self::await_sync(self.spare)?;
         sleep(self.random.millis(0..=300));
         self.spare.become_master();
-        // What is granted from here on is lost.
+        // Grants from here on are lost.
         sleep(self.random.millis(0..=400));
         self.resync(place, self.spare)
     }
 
-    /// Where the clients stand still meanwhile, none of them sees the master as a replica.
+    /// If the clients are stopped meanwhile, none of them sees the master as a replica.
     fn resync(&mut self, place: usize, source: &RedisServer) -> io::Result<()> {
         let running: Vec<_> =
             (0..self.clients.len()).filter(|client| !self.is(Lasting::ClientIsPaused(*client))).collect();
@@ -232,7 +232,7 @@ impl<'a> Nemesis<'a> {
         poll(SYNC_WITHIN, is_synced).ok_or_else(|| io::Error::other(format!("no sync:\n{}", replica.log())))
     }
 
-    /// Past the TTL of what they hold, mostly.
+    /// Usually past the TTL of their locks.
     fn pause_clients(&mut self) -> io::Result<()> {
         let running =
             (0..self.clients.len()).filter(|client| !self.is(Lasting::ClientIsPaused(*client))).collect();

@@ -1,4 +1,4 @@
-//! A client's process, as the process that started it sees it.
+//! The handle of a client's process in the process that started it.
 
 use std::io;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ impl ClientProcess {
         Ok(Self { name: orders.name.clone(), child: spawn::spawn(command)? })
     }
 
-    /// SIGSTOP, and waits until the process stands still.
+    /// Sends SIGSTOP, and waits until the process is stopped.
     pub fn pause(&self, history: &Writer) {
         let pid = self.signal(Signal::STOP);
         let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -51,10 +51,10 @@ impl ClientProcess {
         self.signal(Signal::CONT);
     }
 
-    /// Fails where the client has ended by itself, which none does.
+    /// Fails if the client has ended by itself, which no client does.
     ///
     /// # Errors
-    /// When it has.
+    /// When the client has ended.
     pub fn assert_alive(&mut self) -> io::Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),

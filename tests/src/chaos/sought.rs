@@ -1,18 +1,18 @@
-//! What an attempt seeks: resources, each written or read, or a permit of a semaphore.
+//! What an attempt requests: resources, each written or read, or a permit of a semaphore.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One of the things that an attempt seeks.
+/// One resource or permit that an attempt requests.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Part {
     /// Its name, without spaces, commas and equals signs.
     pub resource: String,
-    /// How it is sought.
+    /// How it is requested.
     pub how: How,
 }
 
-/// How a resource is sought.
+/// How a resource is requested.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum How {
     /// Exclusively.
@@ -26,7 +26,7 @@ pub enum How {
     },
 }
 
-/// All that an attempt seeks.
+/// Everything that an attempt requests.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Sought(pub Vec<Part>);
 
@@ -48,7 +48,8 @@ impl Sought {
         }
     }
 
-    /// The names of what is had, and whether each is only read. Each permit has a name of its own.
+    /// The names of the held resources, and whether each is only read. Each permit has its own
+    /// name.
     pub fn names(&self, permit: Option<u64>) -> impl Iterator<Item = (String, bool)> {
         self.0.iter().filter_map(move |Part { resource, how }| match how {
             How::Write => Some((resource.clone(), false)),
@@ -57,7 +58,7 @@ impl Sought {
         })
     }
 
-    /// The number of permits of the semaphore, if it is one of them.
+    /// The number of permits of the semaphore, if it is a permit.
     pub fn permits(&self) -> Option<u32> {
         self.0.iter().find_map(|part| match part.how {
             How::Permit { of } => Some(of),

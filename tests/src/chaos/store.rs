@@ -33,7 +33,7 @@ struct Book {
 }
 
 impl Store {
-    /// Starts a store that writes down every decision.
+    /// Starts a store that records every decision.
     ///
     /// # Errors
     /// When the history cannot be opened or there is no port.
@@ -79,7 +79,7 @@ impl Drop for Store {
 }
 
 impl State {
-    /// The decision and its line are one: nothing comes in between.
+    /// The decision and its line are atomic.
     fn write(&self, by: Seeker, resource: String, token: u64) -> bool {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         let largest = book.largest.entry(resource.clone()).or_default();
@@ -117,7 +117,7 @@ impl StoreClient {
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// Whether the store took it.
+    /// Whether the store accepted it.
     pub(super) fn write(&mut self, by: &Seeker, resource: &str, token: u64) -> io::Result<bool> {
         self.0.get_mut().write_all(format!("{by} {resource} {token}\n").as_bytes())?;
         let mut answer = String::new();

@@ -1,4 +1,5 @@
-//! Who held what, in the words of lockers in this process: a history for the checker of chaos.
+//! The holders of locks, as the lockers in this process report them: a history for the checker of
+//! chaos.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub struct Account {
     attempts: AtomicU64,
 }
 
-/// A guard whose holder writes down when it was valid.
+/// A guard whose holder records when it was valid.
 #[derive(Debug)]
 pub struct Holding<'a> {
     account: &'a Account,
@@ -29,7 +30,7 @@ pub struct Holding<'a> {
 }
 
 impl Account {
-    /// Goes on with the history in this file, or begins it.
+    /// Continues the history in this file, or begins it.
     ///
     /// # Errors
     /// When the file cannot be opened.
@@ -37,10 +38,10 @@ impl Account {
         Ok(Self { path: path.to_owned(), history: Writer::open(path)?, attempts: AtomicU64::new(0) })
     }
 
-    /// Seeks one lock, exclusively. The request is the caller's, with this TTL.
+    /// Requests one exclusive lock. The request is the caller's, with this TTL.
     ///
     /// # Errors
-    /// As the request has them.
+    /// Those of the request.
     pub fn seek(
         &self,
         client: &str,
@@ -82,7 +83,7 @@ impl Account {
 }
 
 impl Holding<'_> {
-    /// Whether it is valid. The clock is read before the guard: what it says is true of that
+    /// Whether it is valid. The clock is read before the guard, so the answer is true at that
     /// instant too.
     pub fn look(&self) -> bool {
         let at = now();

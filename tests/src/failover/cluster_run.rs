@@ -1,4 +1,4 @@
-//! Owners of slots that change, while clients contend for locks in them.
+//! Slots that change their owners while clients contend for locks in them.
 
 use std::fmt;
 use std::io;
@@ -14,12 +14,12 @@ use crate::random::Random;
 /// The tags, whose slots lie on different masters at first.
 const TAGS: [&str; 3] = ["q0", "q1", "q2"];
 
-/// What becomes of the owner of a slot. What lasts is undone later.
+/// What happens to the owner of a slot. Lasting faults are undone later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShardDeed {
     /// Its replica takes its place.
     Replace(Takeover),
-    /// It stands still until another node owns the slot, and goes on.
+    /// It is stopped until another node owns the slot, and then continued.
     Stop,
     /// The slot is moved to another owner key by key, and back.
     Move,
@@ -28,13 +28,13 @@ pub enum ShardDeed {
 /// A run on a cluster of three shards.
 #[derive(Clone, Debug)]
 pub struct ClusterRun {
-    /// Who contends.
+    /// The contenders.
     pub clientele: Clientele,
-    /// What becomes of one owner after the other.
+    /// What happens to the owners, one after the other.
     pub deeds: Vec<ShardDeed>,
     /// How many more owners are stopped at most, until two clients that have the restart guard
-    /// alone have held one lock. One that goes on may hear of its successor before it reads what
-    /// clients ask; over TLS it always does.
+    /// alone have held one lock. An owner that continues may learn of its successor before it reads
+    /// the requests of clients; over TLS it always does.
     pub stops: usize,
 }
 
@@ -50,8 +50,8 @@ impl ShardDeed {
 }
 
 impl ClusterRun {
-    /// Does it, and returns what has come of it. Each failover is told when it is over. The
-    /// histories are left.
+    /// Runs it, and returns the outcome. Each failover is printed when it is over. The histories
+    /// are left.
     ///
     /// # Errors
     /// When a client ends by itself, or when clients with confirmed votes are granted nothing
@@ -60,7 +60,7 @@ impl ClusterRun {
         let cluster = ClusterGroup::start();
         let mut random = Random::new(self.clientele.seed);
         let slot = cluster.slot(TAGS[0]);
-        // Masters that vote in two ways have keys of their own for each, in the same slots.
+        // Masters that vote in two ways have their own keys for each, in the same slots.
         let mut tags = Tags { cluster: &cluster, tried: 0 };
         let ways = [
             (Trust::Confirmed, vec![TAGS[0].to_owned()]),
@@ -111,7 +111,7 @@ impl ClusterRun {
     }
 }
 
-/// Tags beside others, in their slots.
+/// Further tags in the slots of other tags.
 struct Tags<'a> {
     cluster: &'a ClusterGroup,
     tried: usize,

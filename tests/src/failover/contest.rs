@@ -1,4 +1,4 @@
-//! Clients of several ways to trust that contend for a lock each, and what comes of it.
+//! Clients with different kinds of trust, each of which contend for a lock, and the outcome.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,27 +23,27 @@ use crate::transport::Transport;
 pub(super) const LONGEST_TTL: u64 = 1_500;
 /// Twice what a server needs at most to give up a `WAIT`.
 const REQUEST_TIMEOUT: u64 = 400;
-/// Far beyond what a quarantine, all reconnections and the TTLs take together.
+/// Far longer than a quarantine, all reconnections and the TTLs together.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(30);
-/// How long one that was asleep looks at what it has been granted.
+/// How long a client that was asleep checks its grant.
 const LOOKED_FOR: Duration = Duration::from_millis(300);
 /// How often locks are granted between one failover and the next one.
 const GRANTS_BETWEEN: usize = 10;
 
-/// Who contends.
+/// The contenders.
 #[derive(Clone, Debug)]
 pub struct Clientele {
-    /// What they choose by, and their faults.
+    /// The seed of their choices and of the faults.
     pub seed: u64,
-    /// How many clients there are of each way to trust.
+    /// How many clients there are of each kind of trust.
     pub clients: usize,
-    /// Where histories go, one file for each way to trust.
+    /// Where histories go, one file for each kind of trust.
     pub directory: PathBuf,
-    /// What is started as a client.
+    /// The program that is started as a client.
     pub program: Program,
 }
 
-/// A contest of clients that trust in several ways.
+/// A contest of clients with several kinds of trust.
 pub(super) struct Contest {
     parties: Vec<Party>,
     routes: Routes,
@@ -51,7 +51,7 @@ pub(super) struct Contest {
     over: usize,
 }
 
-/// The clients that trust in one way.
+/// The clients with one kind of trust.
 struct Party {
     trust: Trust,
     masters: Vec<String>,
@@ -60,17 +60,17 @@ struct Party {
     history: Writer,
 }
 
-/// Clients with connections to the present primaries, which say nothing until they ask for the
+/// Clients with connections to the present primaries, which send nothing until they request the
 /// lock.
 pub(super) struct Sleepers {
     name: String,
     lockers: Vec<(Account, Locker)>,
-    /// It lives longer than its lockers.
+    /// It outlives its lockers.
     _transport: Transport,
 }
 
 impl Contest {
-    /// Starts the clients, and waits until they are granted locks. Each way has URLs of its own.
+    /// Starts the clients, and waits until they are granted locks. Each kind has its own URLs.
     pub(super) fn start(
         clientele: &Clientele,
         ways: Vec<(Trust, Vec<String>)>,
@@ -87,7 +87,7 @@ impl Contest {
                 transport: String::new(),
                 history: path.clone(),
                 store: None,
-                // Where a failover may lose locks, it may lose numbers.
+                // If a failover may lose locks, it may lose numbers.
                 fenced: trust.is_sound(),
                 restart_guard: Some(LONGEST_TTL),
                 request_timeout: Some(REQUEST_TIMEOUT),
@@ -107,7 +107,7 @@ impl Contest {
         Ok(contest)
     }
 
-    /// Writes down that something is done.
+    /// Records a fault.
     pub(super) fn befalls(&self, what: &str, place: usize) {
         self.note(&What::Fault { kind: what.to_owned(), detail: place.to_string() });
     }
@@ -116,10 +116,9 @@ impl Contest {
         self.parties.iter().for_each(|party| party.history.note(what.clone()));
     }
 
-    /// Has other clients in the place of every second one that has one master. The others keep
-    /// their connections.
+    /// Replaces every second client of one master. The others keep their connections.
     pub(super) fn renew_half(&mut self) -> io::Result<()> {
-        // Where one of several masters fails over, locks are granted all the time, but for those of
+        // Where one of several masters fails over, locks are granted all the time, except those of
         // clients that are killed.
         for party in self.parties.iter_mut().filter(|party| party.masters.len() == 1) {
             for place in (0..party.clients.len()).step_by(2) {
@@ -130,7 +129,7 @@ impl Contest {
         Ok(())
     }
 
-    /// Opens one client of each way to trust, which falls asleep once its masters vote.
+    /// Opens one client of each kind of trust, which pauses once its masters vote.
     pub(super) fn sleepers(&self, random: &mut Random) -> io::Result<Sleepers> {
         let transport = Transport::named(random.of(Transport::NAMES));
         let sleeper = |party: &Party| {
@@ -142,7 +141,7 @@ impl Contest {
                 config.address_map(leading(self.routes.clone())).build().map_err(io::Error::other)?;
             let locker = transport.open(config);
             let guard = locker.lock("sleeper").timeout(RECOVERED_WITHIN).wait().map_err(io::Error::other)?;
-            // Nothing that it awaits may lead it away from a primary that stops.
+            // Nothing that it waits for may make it leave a primary that stops.
             guard.release().wait().map_err(io::Error::other)?;
             Ok((Account::open(&party.path)?, locker))
         };
@@ -164,14 +163,14 @@ impl Contest {
         Ok(Timing { deed: deed.to_owned(), began, promoted, complete, granted })
     }
 
-    /// Whether two clients that trust in this way have held one lock so far.
+    /// Whether two clients with this kind of trust have held one lock so far.
     pub(super) fn has_two_holders(&self, trust: Trust) -> io::Result<bool> {
         let party = self.parties.iter().find(|party| party.trust == trust);
         let events = party.map_or(Ok(Vec::new()), |party| history::read(&party.path))?;
         Ok(checker::check(&events).iter().any(|violation| violation.rule == Rule::TwoHolders))
     }
 
-    /// Ends all clients, and looks at what they have written down.
+    /// Ends all clients, and checks their records.
     pub(super) fn end(self) -> io::Result<Outcome> {
         self.note(&What::Over);
         let told = |Party { trust, clients, path, .. }: Party| {
@@ -185,7 +184,7 @@ impl Contest {
 }
 
 impl Sleepers {
-    /// Has them ask for the lock 20 ms before an event.
+    /// Makes them request the lock 20 ms before an event.
     pub(super) fn wake_before(&self, event: impl FnOnce()) {
         thread::scope(|scope| {
             for (account, locker) in &self.lockers {
@@ -193,7 +192,7 @@ impl Sleepers {
                     let ttl = Duration::from_millis(LONGEST_TTL);
                     let request = locker.try_lock("job");
                     let Ok(holding) = account.seek(&self.name, "job", ttl, request) else { return };
-                    // Another client has the lock at the new primary, or has it in a moment.
+                    // Another client has the lock at the new primary, or will have it in a moment.
                     let end = Instant::now() + LOOKED_FOR;
                     while holding.look() && Instant::now() < end {
                         thread::sleep(Duration::from_millis(1));
@@ -210,7 +209,7 @@ impl Party {
     /// Waits until some locks have been granted after an instant.
     fn is_granted_after(&self, from: u64) -> io::Result<()> {
         let are_granted = || {
-            // A line may be on its way.
+            // A line may not have been written yet.
             let events = history::read(&self.path).unwrap_or_default();
             (grants_after(&events, from).count() >= GRANTS_BETWEEN).then_some(())
         };

@@ -1,4 +1,4 @@
-//! What becomes of a primary, so that another server takes its place.
+//! Faults of a primary after which another server replaces it.
 
 use std::fmt;
 use std::thread::sleep;
@@ -18,35 +18,35 @@ const A_TICK: Duration = Duration::from_millis(20);
 pub struct Befallen {
     /// The new primary.
     pub new: usize,
-    /// How long what has become of the old one lasts by itself.
+    /// How long the fault of the old one lasts by itself.
     pub until: SystemTime,
 }
 
-/// What becomes of a primary. What lasts is undone later.
+/// What happens to a primary. Lasting faults are undone later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deed {
     /// It is killed, and started again without its data.
     Kill,
-    /// It stands still, and goes on.
+    /// It is stopped and continued.
     Stop,
     /// It runs a script for some seconds.
     Busy,
     /// A sentinel is asked to make another server the primary.
     Ask,
-    /// Sentinels and replicas neither hear it nor are heard, while its clients are.
+    /// Nothing gets through between it and the sentinels and replicas, while its clients reach it.
     CutOff,
-    /// What it says to sentinels and replicas does not arrive. It hears them.
+    /// What it sends to sentinels and replicas does not arrive. It receives their messages.
     Mute,
-    /// What sentinels and replicas say does not arrive. They hear it.
+    /// What sentinels and replicas send does not arrive. They receive its messages.
     Deaf,
 }
 
 impl Deed {
-    /// All that there are.
+    /// All of them.
     pub const ALL: &[Self] =
         &[Self::CutOff, Self::Stop, Self::Ask, Self::Mute, Self::Kill, Self::Deaf, Self::Busy];
 
-    /// Does it, and returns as soon as two sentinels agree about a new primary.
+    /// Injects the fault, and returns as soon as two sentinels agree about a new primary.
     #[track_caller]
     pub fn befall(self, group: &SentinelGroup, primary: usize) -> Befallen {
         let mut until = SystemTime::now();
@@ -62,7 +62,7 @@ impl Deed {
         Befallen { new: group.primary_after(primary), until }
     }
 
-    /// Undoes it. A network may lose what it has held back.
+    /// Ends the fault. A network may lose the bytes that it has held back.
     pub fn undo(self, group: &SentinelGroup, primary: usize, loses: bool) {
         match self {
             Self::Kill => group.server(primary).restart(),
@@ -88,7 +88,7 @@ impl fmt::Display for Deed {
     }
 }
 
-/// Has a server do nothing but run a script, which cannot be asked to end, until the second that is
+/// Keeps a server busy with a script, which cannot be ended, until the second that is
 /// returned.
 pub fn keep_busy(server: &RedisServer, seconds: u64) -> SystemTime {
     server.command(&["CONFIG", "SET", "lua-time-limit", "60000"]);
@@ -99,7 +99,7 @@ pub fn keep_busy(server: &RedisServer, seconds: u64) -> SystemTime {
     while since_epoch() < Duration::from_secs(second) + A_TICK {
         sleep(Duration::from_millis(1));
     }
-    // The only clock that goes on in scripts of all servers, in whole seconds.
+    // The only clock that advances in scripts of all servers, in whole seconds.
     let lag =
         "local function lag() return tonumber(redis.call('INFO', 'replication'):match('lag=(%d+)')) end";
     let script = format!("{lag} local e = lag() + {seconds} while lag() < e do end");

@@ -1,5 +1,5 @@
-//! Masters that fail over: what clients rely on there, what they say that they held, and a run of
-//! one failover after the other.
+//! Masters that fail over: what clients rely on, the locks that they report, and a run of many
+//! failovers.
 
 mod account;
 mod cluster_run;

@@ -1,4 +1,4 @@
-//! What has come of a run.
+//! The outcome of a run.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use super::Trust;
 use crate::chaos::Figures;
 use crate::chaos::checker::{Rule, Violation};
 
-/// When things happened at one failover, in nanoseconds of [`now`](crate::chaos::history::now).
+/// The times of one failover, in nanoseconds of [`now`](crate::chaos::history::now).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// What became of the old primary.
+    /// What happened to the old primary.
     pub deed: String,
     /// When that was.
     pub began: u64,
@@ -22,28 +22,28 @@ pub struct Timing {
     pub granted: u64,
 }
 
-/// What has come of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What each way to trust has come to.
+    /// The outcome for each kind of trust.
     pub parties: Vec<(Trust, Figures, Vec<Violation>)>,
 }
 
 impl Outcome {
-    /// How often two clients held one lock that trusted in this way.
+    /// How often two clients with this kind of trust held one lock.
     pub fn two_holders(&self, trust: Trust) -> usize {
         let violations = self.violations(trust);
         violations.iter().filter(|violation| violation.rule == Rule::TwoHolders).count()
     }
 
-    /// All promises that were broken to clients that trusted in this way.
+    /// All promises that were broken to clients with this kind of trust.
     pub fn violations(&self, trust: Trust) -> &[Violation] {
         let party = self.parties.iter().find(|(other, ..)| *other == trust);
         party.map(|(.., violations)| &**violations).unwrap_or_default()
     }
 }
 
-/// Seconds since what became of the old primary.
+/// Seconds since the fault of the old primary.
 impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let after = |at: u64| Duration::from_nanos(at.saturating_sub(self.began)).as_secs_f64();

@@ -14,28 +14,28 @@ use crate::random::Random;
 /// A run on a group under sentinels.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Who contends.
+    /// The contenders.
     pub clientele: Clientele,
     /// How clients find the primary.
     pub found: Found,
-    /// What becomes of one primary after the other.
+    /// What happens to the primaries, one after the other.
     pub deeds: Vec<Deed>,
 }
 
-/// How clients find a primary. What cuts it off from sentinels and replicas does not keep them away
-/// from it.
+/// How clients find a primary. Clients still reach a primary that is cut off from sentinels and
+/// replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// By a name, as of a virtual address: new connections lead to the new primary, and those that
-    /// there are stay where they are.
+    /// By a name, like a virtual address: new connections lead to the new primary, and open ones
+    /// stay.
     ByName,
     /// By the sentinels.
     BySentinels,
 }
 
 impl Run {
-    /// Does it, and returns what has come of it. Each failover is told when it is over. The
-    /// histories are left.
+    /// Runs it, and returns the outcome. Each failover is printed when it is over. The histories
+    /// are left.
     ///
     /// # Errors
     /// When a client ends by itself, or when clients with confirmed votes are granted nothing
@@ -60,7 +60,7 @@ impl Run {
             let promoted = now();
             name.set_upstream(group.server(new).address());
             contest.renew_half()?;
-            // The quarantine of the new primary ends, as far as the restart guard alone knows.
+            // The quarantine of the new primary ends, for clients with the restart guard alone.
             sleep(Duration::from_millis(LONGEST_TTL) + random.millis(500..=1_500));
             let loses = random.one_in(2);
             let ahead = SystemTime::now() + Duration::from_millis(50);

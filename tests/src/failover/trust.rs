@@ -7,21 +7,21 @@ use crate::proxy::FaultProxy;
 use crate::tls::{self, url_by, url_of};
 
 /// What clients rely on when a master fails over. All of them use the restart guard, each way in a
-/// database of its own, for the guard's marker tells them apart.
+/// own database, because the guard's marker distinguishes them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Trust {
     /// `replicas=K`: votes that all replicas have confirmed.
     Confirmed,
-    /// The same through a proxy that confirms for the replicas: only the scripts look at them.
+    /// The same through a proxy that confirms for the replicas: only the scripts check them.
     Unconfirmed,
-    /// Nothing but the guard.
+    /// Only the guard.
     GuardAlone,
-    /// Most of several masters, each with votes that its replicas have confirmed.
+    /// A majority of several masters, each with votes that its replicas have confirmed.
     Quorum,
 }
 
 impl Trust {
-    /// All that one master is enough for; over TLS no proxy can speak for a server.
+    /// All kinds of trust for one master; over TLS no proxy can answer for a server.
     pub fn of_one_master() -> &'static [Self] {
         if tls::is_chosen() {
             &[Self::Confirmed, Self::GuardAlone]
@@ -73,7 +73,7 @@ impl Trust {
         matches!(self, Self::Confirmed | Self::Quorum)
     }
 
-    /// What a URL says of failovers.
+    /// The part of a URL about failovers.
     fn said(self, replicas: usize) -> String {
         match self {
             Self::Confirmed | Self::Unconfirmed | Self::Quorum => format!("replicas={replicas}"),
@@ -81,7 +81,7 @@ impl Trust {
         }
     }
 
-    /// Makes a proxy before a primary what this way takes it for.
+    /// Prepares the proxy in front of a primary for this kind of trust.
     pub fn prepare(self, proxy: &FaultProxy) {
         if self == Self::Unconfirmed {
             proxy.confirm_for_replicas();

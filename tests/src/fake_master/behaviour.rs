@@ -7,7 +7,7 @@ use super::Peer;
 
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Accepts, listens and says nothing.
+/// Accepts, reads and sends nothing.
 pub fn silent() -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     |peer, _| peer.listen_to_the_end()
 }
@@ -17,7 +17,7 @@ pub fn hangs_up() -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     |_, _| {}
 }
 
-/// Says these bytes at once, unasked.
+/// Sends these bytes at once, unsolicited.
 pub fn says(bytes: impl Into<Vec<u8>>) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     let bytes = bytes.into();
     move |peer, _| {
@@ -27,7 +27,7 @@ pub fn says(bytes: impl Into<Vec<u8>>) -> impl Fn(&mut Peer, usize) + Send + Syn
     }
 }
 
-/// Says these bytes after the first bytes that it hears, and nothing after.
+/// Sends these bytes after the first received bytes, and nothing after them.
 pub fn answers(bytes: impl Into<Vec<u8>>) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     let bytes = bytes.into();
     move |peer, _| {
@@ -37,31 +37,31 @@ pub fn answers(bytes: impl Into<Vec<u8>>) -> impl Fn(&mut Peer, usize) + Send + 
     }
 }
 
-/// After the first bytes that it hears, a simple string that does not end, until the peer closes or
+/// After the first received bytes, a simple string that does not end, until the peer closes or
 /// `limit_bytes` are written.
 pub fn endless_line(limit_bytes: usize) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     endless("+".to_owned(), vec![b'x'; CHUNK_BYTES], limit_bytes)
 }
 
-/// After the first bytes that it hears, replies that nobody asked for, until the peer closes or
+/// After the first received bytes, unsolicited replies until the peer closes or
 /// `limit_bytes` are written.
 pub fn endless_ok(limit_bytes: usize) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     endless(String::new(), b"+OK\r\n".repeat(CHUNK_BYTES / 5), limit_bytes)
 }
 
-/// After the first bytes that it hears, the header of a bulk string of `length_bytes`, and then its
+/// After the first received bytes, the header of a bulk string of `length_bytes`, and then its
 /// bytes, until the peer closes or `limit_bytes` of them are written.
 pub fn huge_bulk(length_bytes: u64, limit_bytes: usize) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     endless(format!("${length_bytes}\r\n"), vec![b'x'; CHUNK_BYTES], limit_bytes)
 }
 
-/// After the first bytes that it hears, `depth` arrays of one element within each other, and within
+/// After the first received bytes, `depth` arrays of one element within each other, and within
 /// the last an integer.
 pub fn nested_arrays(depth: usize) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     answers([b"*1\r\n".repeat(depth).as_slice(), b":1\r\n"].concat())
 }
 
-/// `count` replies that nobody asked for, at once and in one write.
+/// `count` unsolicited replies, at once and in one write.
 pub fn unsolicited_ok(count: usize) -> impl Fn(&mut Peer, usize) + Send + Sync + 'static {
     says(b"+OK\r\n".repeat(count))
 }

@@ -16,8 +16,8 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// A cluster. Dropping it ends it.
 ///
-/// Nodes are known by their places: the first three are primaries at first, and each of the other
-/// three the replica of one of them.
+/// Nodes are identified by index: the first three are primaries at first, and each of the other
+/// three is the replica of one of them.
 #[derive(Debug)]
 pub struct ClusterGroup {
     nodes: Vec<RedisServer>,
@@ -27,11 +27,11 @@ pub struct ClusterGroup {
 /// How a replica takes its primary's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takeover {
-    /// The primary waits until the replica has all that it has.
+    /// The primary waits until the replica has all its data.
     Agreed,
-    /// The primary is not asked, but the other primaries are.
+    /// The primary is not asked, but the other primaries vote.
     Forced,
-    /// Nobody is asked.
+    /// No other server is asked.
     Alone,
 }
 
@@ -61,7 +61,7 @@ impl ClusterGroup {
             .cluster_node()
             .config("cluster-node-timeout 500")
             .config("cluster-replica-validity-factor 0")
-            // The other shards go on while one fails over.
+            // The other shards continue while one fails over.
             .config("cluster-require-full-coverage no")
             .config("cluster-allow-replica-migration no");
         let nodes = start_all(vec![options; NODES]);
@@ -136,7 +136,7 @@ impl ClusterGroup {
         told.iter().copied().find(is_agreed)
     }
 
-    /// Waits for an owner of the slot that is another one than before.
+    /// Waits for another owner of the slot.
     #[track_caller]
     pub fn owner_after(&self, before: usize, slot: u16) -> usize {
         let after = poll(SOON, || self.owner(slot).filter(|owner| *owner != before));
@@ -177,7 +177,7 @@ impl ClusterGroup {
         )
     }
 
-    /// What a node knows of all; none where it does not answer, or knows of a failure.
+    /// What a node knows of all nodes; `None` if it does not answer, or knows of a failure.
     fn lines(&self, node: &RedisServer) -> Option<Vec<Line>> {
         let told = reply(node, &["CLUSTER", "NODES"])?;
         let place = |id: &str| self.ids.iter().position(|other| other == id);
@@ -200,10 +200,10 @@ impl ClusterGroup {
     }
 }
 
-/// What is done to it.
+/// Faults.
 impl ClusterGroup {
-    /// Has the replica of a slot's owner take its place, and returns it as soon as most nodes agree
-    /// about that. The owner runs.
+    /// Makes the replica of a slot's owner replace it, and returns it as soon as most nodes agree.
+    /// The owner keeps running.
     #[track_caller]
     pub fn fail_over(&self, slot: u16, how: Takeover) -> usize {
         let owner = self.await_owner(slot);
@@ -247,16 +247,16 @@ impl ClusterGroup {
             }
             for key in keys {
                 between();
-                // One that has ended meanwhile is no error.
+                // A key that has expired meanwhile is not an error.
                 let moved = self.node(from).command(&["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"]);
                 assert!(moved.error().is_none(), "{moved:?}");
             }
         }
         between();
-        // The new owner first: it tells the others, and nobody is without an owner.
+        // The new owner first: it informs the others, and no slot is without an owner.
         let others = self.nodes.iter().enumerate().filter(|(place, _)| *place != to).map(|(_, node)| node);
         for node in std::iter::once(self.node(to)).chain(others) {
-            // A replica is told by its primary.
+            // A replica learns it from its primary.
             set(node, "NODE", to);
         }
         eventually(SOON, "the slot has moved", || self.owner(slot) == Some(to));

@@ -1,4 +1,4 @@
-//! Servers that stand in for each other.
+//! Servers that replace each other.
 
 mod cluster;
 mod sentinel;
@@ -15,7 +15,7 @@ use crate::client::Value;
 use crate::options::ServerOptions;
 use crate::server::RedisServer;
 
-/// Which port leads where another one is named.
+/// Which port replaces an announced one.
 pub type Routes = Vec<(u16, u16)>;
 
 /// Leads clients of this process by these routes.
@@ -40,10 +40,10 @@ fn start_all(options: Vec<ServerOptions>) -> Vec<RedisServer> {
     })
 }
 
-/// Who does not answer within this time is taken for one that stands still.
+/// A server that does not answer within this time counts as stopped.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The reply to a command; none where the server does not answer.
+/// The reply to a command; `None` if the server does not answer.
 fn reply(server: &RedisServer, args: &[&str]) -> Option<Value> {
     server.client_within(PATIENCE).and_then(|mut client| client.try_command(args)).ok()
 }

@@ -13,14 +13,14 @@ use crate::server::RedisServer;
 const SENTINELS: usize = 3;
 /// A failover takes a second or two; a restarted primary is made a replica some time later.
 const SOON: Duration = Duration::from_secs(60);
-/// How sentinels go about it, in milliseconds. What they tell each other is sent every 2 s
-/// otherwise, and a server that calls itself the primary is made a replica after four times that.
+/// The timing of sentinels, in milliseconds. By default they exchange messages every 2 s, and a
+/// server that calls itself the primary is made a replica after four times that.
 const PACE: [&str; 4] = ["publish-period", "500", "info-period", "1000"];
 
 /// Three servers under three sentinels. Dropping it ends them.
 ///
-/// Sentinels and replicas know a server by the address of a proxy, its way, at which it can be cut
-/// off from them. Who is the primary is what two of the sentinels say.
+/// Sentinels and replicas know a server by the address of a proxy, at which it can be cut off from
+/// them. The primary is the server that two of the sentinels name.
 #[derive(Debug)]
 pub struct SentinelGroup {
     servers: Vec<RedisServer>,
@@ -68,7 +68,7 @@ impl SentinelGroup {
         );
         let sentinels = start_all(vec![sentinel; SENTINELS]);
         for sentinel in &sentinels {
-            // Sentinels before Redis 7.0 cannot be told, and take longer.
+            // Sentinels before Redis 7.0 do not have these settings, and take longer.
             sentinel.command(&[&["SENTINEL", "DEBUG"], &PACE[..]].concat());
         }
         let group = Self { servers, ways, sentinels };
@@ -82,7 +82,8 @@ impl SentinelGroup {
         format!("{}/{}", places.join(","), Self::NAME)
     }
 
-    /// Routes for clients past the ways of the servers, so that they reach one that is cut off.
+    /// Routes for clients that bypass the proxies of the servers, so that they reach one that is
+    /// cut off.
     pub fn routes(&self) -> Routes {
         self.ways.iter().zip(&self.servers).map(|(way, server)| (way.port(), server.port())).collect()
     }
@@ -105,7 +106,7 @@ impl SentinelGroup {
         told.iter().copied().find(is_agreed)
     }
 
-    /// Waits for the primary that two sentinels agree about, and that is another one than before.
+    /// Waits for the primary that two sentinels agree about, and that is not the one before.
     #[track_caller]
     pub fn primary_after(&self, before: usize) -> usize {
         let after = poll(SOON, || self.primary().filter(|primary| *primary != before));
@@ -151,7 +152,7 @@ impl SentinelGroup {
         self.ways.iter().position(|way| way.port() == port)
     }
 
-    /// Whether it knows all servers and sentinels, and has nothing to say against the primary.
+    /// Whether it knows all servers and sentinels, and considers the primary healthy.
     fn knows_all(sentinel: &RedisServer) -> Option<bool> {
         let told = reply(sentinel, &["SENTINEL", "MASTER", Self::NAME])?;
         let fields = told.array()?;
@@ -170,9 +171,9 @@ impl SentinelGroup {
     }
 }
 
-/// What is done to it.
+/// Faults.
 impl SentinelGroup {
-    /// Has a sentinel make a replica the primary, and returns as soon as two sentinels agree about
+    /// Makes a sentinel promote a replica, and returns as soon as two sentinels agree about
     /// it.
     #[track_caller]
     pub fn fail_over(&self) -> usize {
@@ -191,12 +192,12 @@ impl SentinelGroup {
         self.way(place).stall(direction);
     }
 
-    /// Ends that. What was held back arrives.
+    /// Ends that. The bytes that were held back arrive.
     pub fn heal(&self, place: usize) {
         self.way(place).heal();
     }
 
-    /// Ends that. What was held back is lost with the connections that it was sent on.
+    /// Ends that. The bytes that were held back are lost with their connections.
     pub fn heal_anew(&self, place: usize) {
         self.way(place).cut(Cut::Reset);
         self.way(place).heal();

@@ -1,7 +1,6 @@
-//! One direction of one connection: what was read, when it is due, and how it is written.
-//!
-//! Lives here: order, delay and the shape of writes. Not here: which sockets, and what becomes of a
-//! broken connection.
+//! One direction of one connection: the bytes read, when they are due, and how they are written.
+//! This module handles order, delay and the shape of writes. It does not handle sockets or broken
+//! connections.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -12,10 +11,10 @@ use std::time::{Duration, Instant};
 use super::unconfirmed::Unconfirmed;
 
 const READ_BYTES: usize = 64 << 10;
-/// What may be under way; beyond it the source is not read, as with a full window.
+/// The limit of bytes under way; above it the source is not read, as with a full window.
 const MAX_UNDER_WAY_BYTES: usize = 4 << 20;
 
-/// What is wrong with a direction, for all connections.
+/// The faults of a direction, for all connections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     pub(super) delay: Duration,
@@ -37,8 +36,8 @@ enum Parcel {
 
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Under way, in order; due instants need not rise, what comes later waits for what comes
-    /// earlier.
+    /// Bytes under way, in order; due instants need not increase, because later bytes wait for
+    /// earlier ones.
     queue: VecDeque<(Instant, Parcel)>,
     under_way_bytes: usize,
     /// Due; `sent` of it is written.
@@ -46,7 +45,7 @@ pub(super) struct Line {
     sent: usize,
     /// While coalescing: when `out` is written.
     gate: Option<Instant>,
-    /// The destination takes no more.
+    /// The destination accepts no more bytes.
     blocked: bool,
     ended: bool,
     lost: bool,
@@ -65,7 +64,7 @@ impl Line {
         !self.ended && self.under_way_bytes < MAX_UNDER_WAY_BYTES
     }
 
-    /// Whether the source has said its last.
+    /// Whether the source has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -80,7 +79,7 @@ impl Line {
         self.delivered_end
     }
 
-    /// Whether bytes wait for the destination to take them.
+    /// Whether bytes wait for the destination.
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked
     }
@@ -93,7 +92,7 @@ impl Line {
         (self.sent, self.under_way_bytes, self.gate, self.blocked) = (0, 0, None, false);
     }
 
-    /// What is under way is due.
+    /// Makes everything under way due.
     pub(super) fn hurry(&mut self, now: Instant) {
         self.gate = None;
         for (due, _) in &mut self.queue {
@@ -101,7 +100,7 @@ impl Line {
         }
     }
 
-    /// Reads all that the source has, as far as there is room.
+    /// Reads everything from the source, as far as there is room.
     pub(super) fn read_from(&mut self, source: &mut TcpStream, now: Instant, faults: &Faults) {
         let mut buffer = vec![0; READ_BYTES];
         while self.is_open() {
@@ -122,7 +121,7 @@ impl Line {
         }
     }
 
-    /// Sets bytes out that no source sent.
+    /// Sends bytes that no source sent.
     pub(super) fn inject(&mut self, bytes: &[u8], now: Instant, faults: &Faults) {
         self.take(Parcel::Bytes(bytes.to_vec()), now, faults);
     }
@@ -139,7 +138,7 @@ impl Line {
         self.queue.push_back((now + faults.delay, parcel));
     }
 
-    /// Writes what is due. An error means that the connection is to be reset.
+    /// Writes the due bytes. An error means that the connection must be reset.
     pub(super) fn write_to(
         &mut self,
         destination: &mut TcpStream,
@@ -217,7 +216,7 @@ impl Line {
         (!is_held).then_some(*due)
     }
 
-    /// When there is something to write, unless the destination has to take bytes before.
+    /// When there is something to write, unless the destination must accept bytes first.
     pub(super) fn next_due(&self, faults: &Faults) -> Option<Instant> {
         if self.blocked {
             None

@@ -1,7 +1,5 @@
-//! The one thread of a proxy: it owns every socket, so that closing one is dropping it.
-//!
-//! Lives here: connections and their ends. Not here: what happens to bytes on the way, which is
-//! `line`'s.
+//! The one thread of a proxy: it owns every socket, so that closing one is dropping it. This module
+//! handles connections and their ends. `line` handles the bytes.
 
 use std::io::{self, Read};
 use std::mem;
@@ -76,7 +74,7 @@ impl Relay {
         while !self.stopped {
             self.wait();
             let commands = self.commands();
-            // What clients did before a command was given, the command finds done.
+            // Actions of clients before a command are processed before the command.
             self.accept();
             self.pump();
             for command in commands {
@@ -95,8 +93,8 @@ impl Relay {
         let mut sockets = vec![PollFd::new(&self.woken, PollFlags::IN)];
         sockets.extend(self.listener.iter().map(|listener| PollFd::new(listener, PollFlags::IN)));
         for link in &self.links {
-            // A socket from which nothing is wanted must not be asked: its end would be told again
-            // and again.
+            // A socket without an interest must not be polled: its end would be reported
+            // repeatedly.
             let client = interest(link.to_server.is_open(), link.to_client.is_blocked());
             let server = interest(link.to_client.is_open(), link.to_server.is_blocked());
             sockets.extend(client.map(|flags| PollFd::new(&link.client, flags)));
@@ -268,8 +266,8 @@ impl Link {
         self.broken |= written.is_err();
     }
 
-    /// Both sides have heard the other's end, or the client has left a connection that has no other
-    /// side.
+    /// Both sides have received the other's end, or the client has left a connection that has no
+    /// other side.
     fn is_over(&self) -> bool {
         let unknown = self.server.is_none() && self.to_server.has_ended();
         unknown || (self.to_server.is_over() && self.to_client.is_over())

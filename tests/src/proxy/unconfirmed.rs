@@ -1,9 +1,9 @@
-//! Requests without `WAIT`: how a test takes the confirmation by replicas away.
+//! Requests without `WAIT`: how a test removes the confirmation by replicas.
 
 use crate::client::encode;
 
-/// What a client sends on one connection, with each `WAIT` replaced by a script that answers what
-/// `WAIT` was to wait for. The replies stay as many, and in their order.
+/// The requests of a client on one connection, with each `WAIT` replaced by a script that returns
+/// the requested number of replicas. The number and the order of replies stay the same.
 #[derive(Debug, Default)]
 pub(super) struct Unconfirmed {
     /// The beginning of a command.
@@ -11,7 +11,7 @@ pub(super) struct Unconfirmed {
 }
 
 impl Unconfirmed {
-    /// Takes what was sent, and returns what goes on: whole commands.
+    /// Takes sent bytes, and returns whole commands to pass on.
     pub(super) fn pass(&mut self, sent: &[u8]) -> Vec<u8> {
         self.partial.extend_from_slice(sent);
         let mut passed = Vec::new();
@@ -29,8 +29,8 @@ impl Unconfirmed {
     }
 }
 
-/// The first command, if all of it is there: its length and its words. Clients of ours send arrays
-/// of bulk strings only.
+/// The first command, if it is complete: its length and its words. Our clients send only arrays of
+/// bulk strings.
 fn command(bytes: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
     let mut at = 0;
     let count = number(bytes, &mut at, b'*')?;
@@ -43,7 +43,7 @@ fn command(bytes: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
     (at <= bytes.len()).then_some((at, words))
 }
 
-/// The number of a line that begins with `kind`; `at` moves behind the line.
+/// The number of a line that begins with `kind`; `at` moves after the line.
 fn number(bytes: &[u8], at: &mut usize, kind: u8) -> Option<usize> {
     let rest = bytes.get(*at..)?;
     let length = rest.windows(2).position(|end| end == b"\r\n")?;

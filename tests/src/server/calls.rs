@@ -1,4 +1,4 @@
-//! How often a server has executed what.
+//! How often a server has executed each kind of command.
 
 use quorlock_embedded::CommandKind;
 
@@ -13,7 +13,7 @@ pub enum Calls {
     Hello,
     /// Scripts of any kind, and the server's own commands that do the same as one of them.
     Script,
-    /// Extensions of a lock that was there.
+    /// Extensions of an existing lock.
     Extension,
 }
 

@@ -1,4 +1,4 @@
-//! `--at-least` and `--keep-for`: others are kept out although the command has ended.
+//! `--at-least` and `--keep-for`: other clients are kept out although the command has ended.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ fn a_job_that_takes_longer_is_released_as_ever() {
 }
 
 #[test]
-fn the_time_may_be_longer_than_the_ttl_and_is_told_in_json() {
+fn the_time_may_be_longer_than_the_ttl_and_is_in_the_json() {
     let masters = masters(3);
     let told = run(&masters, &["-v", "--json", "--ttl", "5s", "--at-least", "10m"], &SHOW);
     assert_eq!(told.code, Some(0), "{}", told.err);
@@ -71,7 +71,7 @@ fn a_lock_that_was_left_held_may_be_kept_as_well() {
 }
 
 #[test]
-fn what_makes_no_sense_is_64_before_anything_is_locked() {
+fn options_that_make_no_sense_are_64_before_anything_is_locked() {
     let masters = masters(1);
     for (options, says) in [
         (&["--at-least", "0"][..], "--at-least"),

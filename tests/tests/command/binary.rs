@@ -1,4 +1,4 @@
-//! Where the command is: it belongs to another package, so cargo does not tell.
+//! The path of the command: it belongs to another package, so cargo does not provide it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,8 @@ use std::time::SystemTime;
 
 const VARIABLE: &str = "QUORLOCK_BIN";
 
-/// The binary that the environment names; or else the one beside this test, where `cargo test
-/// --workspace` puts it; or else, where that is missing or older than its sources, one that is
-/// built there now.
+/// The binary that the environment names, or else the one beside this test, where `cargo test
+/// --workspace` puts it. If that is missing or older than its sources, it is built there now.
 pub(crate) fn quorlock() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(find)
@@ -39,7 +38,8 @@ fn is_fresh(binary: &Path) -> bool {
     let modified = |file: &Path| fs::metadata(file).and_then(|file| file.modified()).ok();
     let Some(built) = modified(binary) else { return false };
     let Ok(list) = fs::read_to_string(binary.with_extension("d")) else { return false };
-    // As make has it: `<binary>: <source> <source> …`, a space in a name behind a backslash.
+    // In the format of make: `<binary>: <source> <source> …`, with a backslash before a space in a
+    // name.
     let sources = list.split_once(": ").map_or("", |(_, sources)| sources).replace("\\ ", "\0");
     sources
         .split_whitespace()

@@ -18,7 +18,7 @@ fn call(urls: &[String], words: &[&str], token: Option<&str>) -> Ended {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn a_plan_names_tags_on_different_masters_and_locks_are_had_over_its_urls() {
+fn a_plan_names_tags_on_different_masters_and_locks_work_over_its_urls() {
     let cluster = ClusterGroup::start();
     let node = format!("redis://{}", cluster.node(4).address());
 
@@ -72,7 +72,7 @@ fn a_plan_names_tags_on_different_masters_and_locks_are_had_over_its_urls() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn tags_on_one_master_are_told_and_so_are_too_few_masters() {
+fn tags_on_one_master_are_reported_and_so_are_too_few_masters() {
     let cluster = ClusterGroup::start();
     let place = cluster.place();
     // Slots 3387, 7450 and 3519: the first and the last are on one master.

@@ -1,4 +1,4 @@
-//! Another holds the lock.
+//! Another client holds the lock.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn a_second_run_that_does_not_wait_is_refused_at_once() {
     assert_eq!((second.code, second.out.as_str()), (Some(1), ""));
     assert!(second.err.starts_with("quorlock: job not acquired: "), "{}", second.err);
     assert!(second.err.contains(" held by another for "), "{}", second.err);
-    // Nothing like the TTL of ten seconds.
+    // Much less than the TTL of ten seconds.
     assert!(second.took < Duration::from_secs(5), "{:?}", second.took);
     assert_eq!(first.end().code, Some(0));
 }
@@ -80,7 +80,7 @@ fn quiet_says_nothing_of_a_conflict_that_was_said_to_be_no_failure() {
     let masters = masters(3);
     masters.iter().for_each(|master| assert!(master.set_nx(JOB, "x")));
     for (options, says) in [
-        // What a crontab uses: cron mails whatever is written.
+        // For crontabs: cron mails everything that is written.
         (&["-q", "-n", "-E", "0"][..], false),
         (&["-q", "-w", "200ms", "-E", "0"], false),
         (&["-n", "-E", "0"], true),
@@ -136,7 +136,7 @@ fn a_foreign_client_and_the_command_keep_each_other_out() {
 }
 
 #[test]
-fn a_foreign_key_on_a_minority_keeps_nobody_out_and_is_left_alone() {
+fn a_foreign_key_on_a_minority_keeps_no_client_out_and_is_left_alone() {
     let masters = masters(3);
     assert!(masters[1].set_nx(JOB, "x"));
 

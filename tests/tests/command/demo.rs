@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::running::{Ended, Running, SOON, quorlock};
 
-/// It takes a quarter of that where it is not kept waiting.
+/// On an idle machine it takes a quarter of that.
 const LONG: Duration = Duration::from_secs(60);
 
 /// Runs it in this directory to its end.
@@ -54,9 +54,9 @@ fn it_shows_that_a_late_write_is_refused_and_draws_it() {
         "is RESTARTED EMPTY",
         "quarantined by the restart guard",
         "votes again",
-        "STANDS STILL",
+        "PAUSES",
         "has run out",
-        "goes on as if it held the lock",
+        "continues as if it held the lock",
         ": REFUSED, #",
         " 4 faults\nlate writes refused: 1, violations: 0\n",
         "the timeline is drawn in quorlock-demo.svg\n",
@@ -72,8 +72,7 @@ fn it_shows_that_a_late_write_is_refused_and_draws_it() {
     let svg = fs::read_to_string(directory.path().join("quorlock-demo.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
     assert!(elements(&svg).len() > 100, "{svg}");
-    for part in ["worker-4", "master-5", ">hangs<", ">dead<", ">quarantined<", ">stands still<", ">refuses #"]
-    {
+    for part in ["worker-4", "master-5", ">hangs<", ">dead<", ">quarantined<", ">pauses<", ">refuses #"] {
         assert!(svg.contains(part), "{part}: {svg}");
     }
 }
@@ -93,13 +92,13 @@ fn a_signal_ends_it_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn what_is_written_wrong_is_64() {
+fn a_wrong_spelling_is_64() {
     let directory = tempfile::tempdir().unwrap();
     for (options, says) in [
         (&["--svg"][..], "--svg needs a value"),
         (&["--svg", "x.svg", "--no-svg"], "contradict"),
         (&["-m", "redis://a"], "-m is an option of run"),
-        (&["more"], "an argument too many"),
+        (&["more"], "one argument too many"),
     ] {
         let refused = demo(options, directory.path());
         assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{options:?}: {}", refused.err);

@@ -1,4 +1,4 @@
-//! What a user is told on servers and proxies that lack parts of Redis, word by word.
+//! The messages to a user on servers and proxies without some features of Redis, word by word.
 
 use quorlock_embedded::{Dialect, Masters};
 
@@ -11,7 +11,7 @@ fn told(masters: &Masters, words: &[&str]) -> Ended {
     Running::of(command.env("QUORLOCK_MASTERS", masters.urls().join(","))).end()
 }
 
-/// What is told where only one try is made, and under the restart guard.
+/// The messages of a single try, and under the restart guard.
 #[track_caller]
 fn tries(masters: &Masters) -> [Ended; 2] {
     let run = |options: &[&str]| {
@@ -33,7 +33,7 @@ fn complaints(masters: &Masters) -> String {
     out.lines().filter(is_complaint).map(|line| format!("{line}\n")).collect()
 }
 
-/// Each master's complaint behind its name.
+/// Each master's complaint after its name.
 fn each(masters: &Masters, complaint: &str) -> String {
     let all: Vec<_> = masters.iter().map(|master| format!("{} {complaint}", master.address())).collect();
     all.join(", ")
@@ -67,12 +67,12 @@ fn without_notifications_waiters_ask_again() {
     assert_eq!((plain.code, guarded.code), (Some(0), Some(64)), "{}{}", plain.err, guarded.err);
     let unknown = "does not know a command that Quorlock needs";
     let expected = format!(
-        "wake-ups           DOES NOT HOLD: does not tell waiters, who ask again after retry_delay: a ({unknown}), b ({unknown})\n"
+        "wake-ups           DOES NOT HOLD: does not notify waiters, which retry after retry_delay: a ({unknown}), b ({unknown})\n"
     );
     assert!(complaints(&masters).ends_with(&expected), "{}", complaints(&masters));
 }
 
-/// Not even a plain lock, which could be granted and never released.
+/// Not even a plain lock, which could be granted but never released.
 #[test]
 fn without_scripts_nothing_is_granted() {
     let masters = Masters::like(2, Dialect::Garnet).unwrap();
@@ -93,22 +93,22 @@ fn without_scripts_nothing_is_granted() {
 }
 
 #[test]
-fn a_proxy_that_knows_neither_hello_nor_info_hides_what_promises_rest_on() {
+fn a_proxy_that_knows_neither_hello_nor_info_hides_what_promises_depend_on() {
     let masters = Masters::like(2, Dialect::Envoy).unwrap();
     let [plain, guarded] = tries(&masters);
     assert_eq!((plain.code, plain.err.as_str()), (Some(0), ""));
     assert_eq!(guarded.code, Some(69), "{}", guarded.err);
     let told = complaints(&masters);
     for expected in [
-        "exclusion          not known: INFO is not told: a, b\n",
-        "failover           not known: INFO is not told: a, b\n",
+        "exclusion          not known: INFO is not reported: a, b\n",
+        "failover           not known: INFO is not reported: a, b\n",
     ] {
         assert!(told.contains(expected), "{told}");
     }
 }
 
 #[test]
-fn a_proxy_that_hangs_up_is_told_apart_from_a_server_that_went() {
+fn a_proxy_that_hangs_up_is_distinguished_from_a_server_that_went() {
     let masters = Masters::like(2, Dialect::Twemproxy).unwrap();
     let complaint = "closed before any answer: a TLS port, or a proxy that hides the server";
     for tried in tries(&masters) {
@@ -119,6 +119,6 @@ fn a_proxy_that_hangs_up_is_told_apart_from_a_server_that_went() {
     assert_eq!((status.code, status.out.matches(complaint).count()), (Some(69), 2), "{}", status.out);
     let doctor = told(&masters, &["doctor"]);
     assert_eq!(doctor.code, Some(69), "{}", doctor.out);
-    // For each master, and for the promise that rests on them.
+    // For each master, and for the promise that depends on them.
     assert_eq!(doctor.out.matches(complaint).count(), 4, "{}", doctor.out);
 }

@@ -1,5 +1,4 @@
-//! `quorlock doctor`: what masters are, which promises hold on them, and that asking changes
-//! nothing.
+//! `quorlock doctor`: what masters are, which promises hold on them, and that it changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -70,7 +69,7 @@ fn masters_that_forget_need_the_restart_guard() {
     let expected = "holds: a master that lost its data does not vote for 60.0 s: the restart guard is in use";
     assert_eq!(promise(&told, "restarts"), expected);
 
-    // Where clients use it already, the masters tell.
+    // If clients use it already, the masters report it.
     assert_eq!(call(&masters, &["bootstrap", "--restart-guard", "1m"], None).code, Some(0));
     let told = call(&masters, &["doctor"], None);
     assert_eq!(told.code, Some(0), "{}", told.out);
@@ -83,7 +82,7 @@ fn masters_that_forget_need_the_restart_guard() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn what_breaks_a_promise_is_told_with_its_master_and_its_cure() {
+fn a_broken_promise_is_reported_with_its_master_and_its_cure() {
     let full = ServerOptions::new().max_memory("64mb").config("maxmemory-policy allkeys-lru").start();
     let primary = ServerOptions::new().append_only().start();
     let replica = ServerOptions::new().replica_of(&primary).start();
@@ -94,7 +93,7 @@ fn what_breaks_a_promise_is_told_with_its_master_and_its_cure() {
         ("availability", format!("no vote: {} (is a replica, and only masters vote)", replica.address())),
         ("exclusion", format!("when its memory is full: {} (allkeys-lru)", full.address())),
         ("restarts", format!("forgets locks when it restarts: {} (no persistence)", full.address())),
-        ("failover", format!("goes on: {} (1 replica)", primary.address())),
+        ("failover", format!("keeps running: {} (1 replica)", primary.address())),
         ("fencing", format!("may remove counters when its memory is full: {} (allkeys-lru)", full.address())),
     ] {
         let said = promise(&told, name);
@@ -118,8 +117,8 @@ fn with_few_rights(more: &str) -> (RedisServer, String) {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn what_a_user_may_not_do_is_told_for_each_kind_of_lock() {
-    // Servers before 7.0 tell it only to users that may open a transaction.
+fn denied_commands_are_reported_for_each_kind_of_lock() {
+    // Servers before 7.0 report it only to users that may open a transaction.
     let (_server, url) = with_few_rights("+multi +discard");
     let told = doctor(&["--prefix", "app:"], &[&url]);
     assert_eq!((told.code, told.err.as_str()), (Some(1), ""), "{}", told.out);
@@ -140,13 +139,13 @@ fn what_a_user_may_not_do_is_told_for_each_kind_of_lock() {
     }
     assert!(promise(&told, "availability").starts_with("holds: "), "{}", told.out);
     assert!(!told.out.contains("hunter2"), "{}", told.out);
-    // The key of a lock that this user may not have.
+    // The key of a lock that is denied to this user.
     let told = doctor(&[], &[&url]);
     assert!(promise(&told, "availability").contains("this user may not: 127.0.0.1:"), "{}", told.out);
     assert!(promise(&told, "availability").contains("PTTL job)"), "{}", told.out);
 }
 
-/// What the page about masters says that a kind of lock needs besides.
+/// The additional permissions of a kind of lock, from the page about masters.
 fn rule_for(kind: &str) -> &'static str {
     let page = include_str!("../../../core/docs/masters.md");
     let row = page.lines().find_map(|line| line.strip_prefix(&format!("| {kind} | `")));
@@ -185,14 +184,14 @@ fn a_fair_waiter_without_permissions_is_told_what_it_lacks() {
     assert!(ran.err.contains("NOPERM"), "{}", ran.err);
 }
 
-/// Which commands a server executed since this was asked last, in small letters, without their
+/// The commands that a server has executed since the last call, in lower case, without their
 /// subcommands.
 #[track_caller]
 fn executed(server: &RedisServer) -> BTreeSet<String> {
     let stats = server.command(&["INFO", "commandstats"]);
     let stats = stats.text().expect("text").to_owned();
     assert!(server.command(&["CONFIG", "RESETSTAT"]).is_ok());
-    // What was refused is there, too, without a call.
+    // Refused commands are listed too, without a call.
     let calls = stats.lines().filter(|line| !line.contains(":calls=0,"));
     let names = calls.filter_map(|line| line.strip_prefix("cmdstat_")?.split([':', '|']).next());
     names.map(str::to_owned).collect()
@@ -209,16 +208,16 @@ fn asking_changes_nothing() {
         info.lines().filter(is_told).map(str::to_owned).collect::<Vec<_>>()
     };
     let reads = BTreeSet::from(
-        // What the harness sends is among them.
+        // The harness's commands are among them.
         ["acl", "auth", "client", "config", "get", "hello", "info", "ping", "quit", "time"]
             .map(str::to_owned),
     );
     let everything = ServerOptions::new().start();
     let (few, url) = with_few_rights("+multi +discard");
     for (server, url, also) in [
-        // By ACL DRYRUN, or before 7.0 behind MULTI.
+        // By ACL DRYRUN, or before 7.0 after MULTI.
         (&everything, everything.url(), ["multi", "discard"].as_slice()),
-        // In a script, or before 7.0 behind MULTI.
+        // In a script, or before 7.0 after MULTI.
         (&few, url, &["eval", "multi", "discard"]),
     ] {
         assert!(server.set_nx("app:job", "another's"));
@@ -238,7 +237,7 @@ fn asking_changes_nothing() {
 }
 
 #[test]
-fn too_few_masters_that_answer_are_69_and_what_is_written_wrong_is_64() {
+fn too_few_masters_that_answer_are_69_and_a_wrong_spelling_is_64() {
     let masters = masters(3);
     masters[0].kill();
     let told = doctor(&[], &masters.urls());
@@ -260,7 +259,7 @@ fn too_few_masters_that_answer_are_69_and_what_is_written_wrong_is_64() {
 }
 
 #[test]
-fn passwords_are_used_and_never_told() {
+fn passwords_are_used_and_never_shown() {
     let masters = Fleet::start(3, |options, _| options.password("right"));
     let told = doctor(&[], &masters.urls());
     assert_eq!(told.code, Some(1), "{}", told.out);
@@ -295,7 +294,7 @@ fn json_has_the_same_as_one_object() {
     let start = "{\"text\":\"2 of 2 masters answered (quorum 2)\",\"quorum\":2,\"answered\":2,\"promises\":[{\"name\":";
     assert!(told.out.starts_with(start) && told.out.ends_with("}]}\n"), "{}", told.out);
     for part in [
-        "{\"name\":\"availability\",\"holds\":true,\"text\":\"2 of 2 masters vote; none may be away\",\"cures\":[]}",
+        "{\"name\":\"availability\",\"holds\":true,\"text\":\"2 of 2 masters vote; none may fail\",\"cures\":[]}",
         "{\"name\":\"restarts\",\"holds\":false,",
         "\"votes\":true,\"error\":null,\"server\":\"",
         "\"appendonly\":false,",

@@ -1,4 +1,4 @@
-//! The page about the doctor shows what it says of five servers. `tests/servers doctor` fetches
+//! The page about the doctor shows its output for five servers. `tests/servers doctor` fetches
 //! them and writes the page.
 
 use std::fs;
@@ -11,7 +11,7 @@ use crate::running::{Running, SOON, quorlock};
 
 /// The folder of `tests/servers`.
 const SERVERS_VARIABLE: &str = "QUORLOCK_SERVERS";
-/// Where it is set, the page is written.
+/// If it is set, the page is written.
 const WRITE_VARIABLE: &str = "QUORLOCK_WRITE_PAGES";
 
 fn page() -> PathBuf {
@@ -23,8 +23,8 @@ fn options(server: &str) -> ServerOptions {
     ServerOptions::new().program(Path::new(&cache).join(server).join("server"))
 }
 
-/// Without what differs from run to run: replication ids, dates, numbers of clocks and round trips,
-/// and which clock is the faster one.
+/// The text without values that differ from run to run: replication ids, dates, numbers of clocks
+/// and round trips, and which clock is faster.
 fn masked(text: &str) -> String {
     let is_id = |word: &&str| word.len() == 40 && word.chars().all(|it| it.is_ascii_hexdigit());
     let varies =

@@ -1,4 +1,4 @@
-//! What `quorlock doctor` tells of encrypted connections.
+//! What `quorlock doctor` reports about encrypted connections.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,20 +12,20 @@ fn doctor(words: &[&str]) -> Ended {
     Running::of(&mut quorlock(&[&["doctor"], words].concat())).end()
 }
 
-/// Asks a server whose issuer is trusted.
+/// Runs it on a server whose issuer is trusted.
 #[track_caller]
 fn ask(server: &RedisServer, certificates: &Certificates, more: &[&str]) -> Ended {
     let url = format!("rediss://{}?cacert={}", server.address(), certificates.root().display());
     doctor(&[more, &[&url]].concat())
 }
 
-/// A server that speaks this version.
+/// A server with this TLS version.
 fn server(version: &str, certificates: &Certificates) -> RedisServer {
     let options = ServerOptions::new().append_only().config(&format!("tls-protocols {version}"));
     options.tls(certificates, "no").start()
 }
 
-/// Certificates of which the server's ends after `hours`.
+/// Certificates, of which the server's expires after `hours`.
 fn ending_in(hours: u64) -> Certificates {
     let end = SystemTime::now() + Duration::from_secs(hours * 60 * 60);
     Certificates::own(NAMES, |params| params.not_after = end.into())
@@ -33,7 +33,7 @@ fn ending_in(hours: u64) -> Certificates {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn the_version_and_the_end_of_the_certificate_are_told() {
+fn the_version_and_the_end_of_the_certificate_are_reported() {
     // Dates up to 2049 are written in one form, and later ones in another.
     for (version, year) in [("TLSv1.2", 2049), ("TLSv1.3", 2049), ("TLSv1.3", 2050)] {
         let own = Certificates::own(NAMES, |params| params.not_after = date_time_ymd(year, 12, 31));

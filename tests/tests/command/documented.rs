@@ -3,15 +3,15 @@
 //!
 //! A block of a page is one of these, by its language:
 //!
-//! * `text` that begins with `$ quorlock …`: that command, with `  # exit code N` behind it unless
-//!   that is 0. What follows is what it prints, which is compared where it is the same each time:
+//! * `text` that begins with `$ quorlock …`: that command, with `  # exit code N` after it unless
+//!   that is 0. The lines after it are its output, which is compared if it is the same each time:
 //!   `quorlock simulate`.
 //! * `sh` with a line that begins with `quorlock` or takes its output: the whole block, as a script
 //!   of a POSIX shell that ends at the first failure.
-//! * `crontab`: each line behind its five fields, with the variables above it.
+//! * *`crontab`: each line after its five fields, with the variables above it.
 //!
-//! The hosts `a`, `b` and `c` are masters that the test starts, anew for each page; ports that a
-//! page names are free ones. What can not be run is in [`LEFT_OUT`].
+//! The hosts `a`, `b` and `c` are masters that the test starts for each page; ports that a
+//! page names are free ones. Commands that cannot be run are in [`LEFT_OUT`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ use quorlock_tests::{Fleet, masters};
 use crate::binary;
 use crate::running::{Ended, Running};
 
-/// What pages tell and nothing here runs, and why.
+/// Commands of pages that are not run here, and why.
 const LEFT_OUT: [(&str, &str); 5] = [
     ("quorlock status nightly-report", "its lock is held at another moment; the tests of status have that"),
     (
@@ -37,7 +37,7 @@ const LEFT_OUT: [(&str, &str); 5] = [
         "quorlock master --port 7001 --port 7002 --port 7003",
         "it serves until it is ended; the page about testing runs it in the background",
     ),
-    ("cargo demo", "it builds; what it runs, quorlock demo, has tests of its own"),
+    ("cargo demo", "it builds; what it runs, quorlock demo, has its own tests"),
 ];
 
 /// Programs that pages run under a lock.
@@ -49,7 +49,7 @@ const HOSTS: [&str; 3] = ["a", "b", "c"];
 /// The ports that pages name.
 const PORTS: [&str; 3] = ["7001", "7002", "7003"];
 
-/// The folders of what is published, each of which has a README.
+/// The folders of published crates, each of which has a README.
 const CRATES: [&str; 9] = [
     "core",
     "core/sim",
@@ -104,8 +104,8 @@ fn is_left_out(line: &str) -> bool {
     LEFT_OUT.iter().any(|(left, _)| *left == line)
 }
 
-/// What is run of a page: a script, the exit code that the page tells, and what it prints if that
-/// is known.
+/// A part of a page to run: a script, the exit code that the page gives, and its output if that is
+/// known.
 struct Step {
     script: String,
     code: i32,
@@ -154,8 +154,8 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// The script with the masters that there are in place of the hosts that a page names, and free
-/// ports in place of its ports.
+/// The script with real masters in place of the hosts that a page names, and free ports in place of
+/// its ports.
 pub(crate) fn with_masters(script: &str, urls: &[String]) -> String {
     let mut script = script.to_owned();
     let listeners: Vec<_> = PORTS.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
@@ -173,11 +173,11 @@ pub(crate) fn with_masters(script: &str, urls: &[String]) -> String {
     script
 }
 
-/// Runs it where the page's programs are.
+/// Runs it in the directory of the page's programs.
 #[track_caller]
 fn run(script: &str, masters: &Fleet, directory: &Path) -> Ended {
     let script = with_masters(&format!("{script}\n"), &masters.urls());
-    // What a script that fails has left in the background ends with it.
+    // Background processes of a script that fails end with it.
     let begin =
         "set -e\nPATH=\"$PWD/bin:$PATH\"\ntrap 'test -z \"$!\" || kill \"$!\" 2>/dev/null || true' EXIT\n";
     let mut command = Command::new("sh");
@@ -279,7 +279,7 @@ fn every_page_with_rust_is_compiled() {
     }
 }
 
-/// Each crate that is published has a README, and a manifest that says all that a registry shows.
+/// Each published crate has a README, and a manifest with everything that a registry shows.
 #[test]
 fn every_published_crate_has_a_readme_and_a_complete_manifest() {
     for folder in CRATES {

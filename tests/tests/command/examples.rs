@@ -12,7 +12,7 @@ use crate::documented::with_masters;
 use crate::running::{Running, quorlock};
 use crate::usage::SUBCOMMANDS;
 
-/// What each call of `quorlock` in a subcommand's examples ends with, in the order of their ends.
+/// The exit code of each call of `quorlock` in a subcommand's examples, in the order of their ends.
 const CODES: [(&str, &[i32]); 14] = [
     ("run", &[0, 0, 0, 0, 0, 0, 0]),
     ("acquire", &[0, 0, 0, 0, 0]),
@@ -20,11 +20,11 @@ const CODES: [(&str, &[i32]); 14] = [
     ("release", &[0, 0, 0, 0]),
     // Nothing is locked there.
     ("status", &[3, 3, 3, 3]),
-    // These masters keep nothing on their disks.
+    // These masters store nothing on disk.
     ("doctor", &[1, 0, 1]),
     ("force-release", &[3, 0, 0]),
     ("bootstrap", &[0, 0]),
-    // These masters are no nodes of a cluster.
+    // These masters are not nodes of a cluster.
     ("cluster-plan", &[64, 64]),
     ("master", &[0, 0]),
     ("demo", &[0]),
@@ -38,12 +38,12 @@ const CODES: [(&str, &[i32]); 14] = [
 const PROGRAMS: [&str; 8] =
     ["build", "deploy", "backup", "search", "rebuild", "ship", "train", "bin/pg_dump"];
 
-/// Notes the exit code of each call.
+/// Records the exit code of each call.
 const WRAPPER: &str = "#!/bin/sh\n\"$QUORLOCK_UNDER_TEST\" \"$@\" & child=$!\n\
     trap 'kill -TERM $child' TERM\nwait $child; code=$?\n\
     test $code -lt 128 || { wait $child; code=$?; }\necho $code >>\"$CODES\"\nexit $code\n";
 
-/// The scripts behind `Examples:`, or nothing.
+/// The scripts after `Examples:`, or nothing.
 fn examples(help: &str) -> String {
     let (_, examples) = help.split_once("\nExamples:\n").unwrap_or_default();
     examples.lines().map(|line| format!("{}\n", line.strip_prefix("  ").unwrap_or(line))).collect()
@@ -59,7 +59,7 @@ fn write_program(file: &Path, text: &str) {
 fn run(help: &str) -> Vec<i32> {
     let script = examples(help);
     assert!(script.contains("quorlock "), "no example: {help}");
-    // New ones for each: a bootstrap leaves masters that other clients cannot use.
+    // New masters for each: after a bootstrap other clients cannot use them.
     let masters = masters(3);
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("bin")).unwrap();

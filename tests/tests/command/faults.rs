@@ -79,7 +79,7 @@ fn with_all_masters_dead_one_try_ends_in_69_at_once() {
 
     assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
     assert!(refused.took < Duration::from_secs(5), "{:?}", refused.took);
-    // Two of them settle it; the third may not have been heard by then.
+    // Two of them decide it; the third may not have answered by then.
     assert!(refused.err.matches("connection refused").count() >= 2, "{}", refused.err);
 }
 
@@ -115,7 +115,7 @@ fn a_master_that_dies_while_the_command_runs_makes_no_difference() {
 }
 
 #[test]
-fn a_release_that_nobody_confirms_is_a_warning_and_the_commands_code_stays() {
+fn a_release_without_a_confirmation_is_a_warning_and_the_commands_code_stays() {
     let masters = masters(3);
     let mut run = start(&masters, &["--ttl", "1m"], &["sh", "-c", "echo runs; cat; exit 6"]);
     run.first_line();

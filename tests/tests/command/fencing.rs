@@ -4,7 +4,7 @@ use quorlock_tests::{Fleet, eventually_equals, masters};
 
 use crate::running::{JOB, Running, SOON, TELL, acquire, call, exported, quorlock, run, start};
 
-/// A command that tells its number.
+/// A command that prints its number.
 const NUMBER: [&str; 3] = ["sh", "-c", "echo ${QUORLOCK_FENCE-none}"];
 
 fn number(text: &str) -> u64 {
@@ -38,7 +38,7 @@ fn the_number_rises_from_grant_to_grant() {
 }
 
 #[test]
-fn a_grant_without_a_number_has_none_also_inside_of_one_that_has() {
+fn a_grant_without_a_number_has_none_even_inside_one_that_has() {
     let masters = masters(3);
     for (options, expected) in [(&[][..], true), (&["--fenced"], false)] {
         let words = [&["run"], options, &[JOB, "--"], &NUMBER].concat();

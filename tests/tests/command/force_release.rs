@@ -1,4 +1,4 @@
-//! `quorlock force-release`: only if it is meant, and only what is a lock.
+//! `quorlock force-release`: only after a confirmation, and only keys that are locks.
 
 use quorlock_tests::{eventually, masters};
 
@@ -7,17 +7,17 @@ use crate::running::{JOB, SHOW, acquire, assert_free, call, run};
 const MEANT: [&str; 3] = ["force-release", "--yes-delete-it-whoever-holds-it", JOB];
 
 #[test]
-fn a_lock_of_anybody_is_deleted_on_all_masters_and_can_be_taken_again() {
+fn a_lock_of_any_client_is_deleted_on_all_masters_and_can_be_taken_again() {
     let masters = masters(3);
     let token = acquire(&masters, &["--ttl", "5m"]);
     let told = call(&masters, &MEANT, None);
     assert_eq!((told.code, told.out.as_str()), (Some(0), ""), "{}", told.err);
     assert!(told.err.contains("deleted job on 3 of 3 masters"), "{}", told.err);
-    assert!(told.err.contains("is not told at once"), "{}", told.err);
+    assert!(told.err.contains("is not notified at once"), "{}", told.err);
     assert!(!told.err.contains(&token[..40]), "{}", told.err);
     assert_free(&masters);
     assert_eq!(run(&masters, &["-n"], &SHOW).code, Some(0));
-    // Its holder finds out when it asks.
+    // Its holder notices at its next request.
     assert_eq!(call(&masters, &["extend", JOB], Some(&token)).code, Some(75));
 
     let again = call(&masters, &MEANT, None);
@@ -26,7 +26,7 @@ fn a_lock_of_anybody_is_deleted_on_all_masters_and_can_be_taken_again() {
 }
 
 #[test]
-fn without_a_word_nothing_is_deleted_in_a_pipe() {
+fn without_a_confirmation_nothing_is_deleted_in_a_pipe() {
     let masters = masters(3);
     acquire(&masters, &["--ttl", "5m"]);
     for words in [&["force-release", JOB][..], &["force-release", "--json", JOB]] {
@@ -40,7 +40,7 @@ fn without_a_word_nothing_is_deleted_in_a_pipe() {
 }
 
 #[test]
-fn what_is_no_string_stays() {
+fn a_key_that_is_not_a_string_stays() {
     let masters = masters(3);
     acquire(&masters, &["--ttl", "5m"]);
     masters[1].del(JOB);
@@ -53,7 +53,7 @@ fn what_is_no_string_stays() {
 }
 
 #[test]
-fn masters_that_are_away_are_told_and_too_few_are_69() {
+fn masters_that_are_down_are_reported_and_too_few_are_69() {
     let masters = masters(3);
     acquire(&masters, &["--ttl", "5m"]);
     masters[0].stop();

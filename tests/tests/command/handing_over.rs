@@ -21,8 +21,8 @@ fn shell(masters: &Fleet, script: &str, argument: &str) -> Ended {
     Running::of(&mut command).end()
 }
 
-/// Takes the lock for a minute, and has it on every master: `quorlock acquire` is sure of a quorum
-/// only. The token.
+/// Takes the lock for a minute, on every master, although `quorlock acquire` waits only for a
+/// quorum. Returns the token.
 #[track_caller]
 fn acquire_everywhere(masters: &Fleet) -> String {
     let token = acquire(masters, &["--ttl", "1m"]);
@@ -111,7 +111,7 @@ fn two_locks_of_one_script_do_not_overwrite_each_other() {
         }
     }
 
-    // Each has its own number, and none where it has none.
+    // Each has its own number, or none without `--fenced`.
     let script = r#"
         eval "$("$QUORLOCK" acquire --ttl 1m --fenced one)"
         eval "$("$QUORLOCK" acquire --ttl 1m two)"
@@ -134,7 +134,7 @@ fn a_run_within_a_run_keeps_the_variables_of_the_outer_one() {
 }
 
 #[test]
-fn a_lock_of_which_nobody_can_be_told_is_released() {
+fn a_lock_whose_token_cannot_be_printed_is_released() {
     let masters = masters(3);
     let (ours, theirs) = UnixStream::pair().unwrap();
     drop(ours);
@@ -227,7 +227,7 @@ fn too_few_masters_are_69_and_a_minority_that_is_dead_makes_no_difference() {
 }
 
 #[test]
-fn mistakes_are_64_and_no_secret_is_told() {
+fn mistakes_are_64_and_no_secret_is_shown() {
     let masters = Fleet::start(3, |options, _| options.password("right"));
     let token = "0123456789".repeat(4);
     let said = |words: &[&str], token: Option<&str>| {

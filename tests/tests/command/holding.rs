@@ -1,4 +1,4 @@
-//! A command runs under the lock: the key is there, and everything passes through.
+//! A command runs under the lock: the key exists, and input, output and arguments pass through.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use quorlock_tests::{ServerOptions, eventually_equals, master, masters};
 use crate::running::{HOLD, JOB, Running, SOON, TELL, assert_free, quorlock, run, start, start_over};
 
 #[test]
-fn while_the_command_runs_its_token_is_a_plain_string_on_every_master_and_afterwards_on_none() {
+fn the_token_is_a_plain_string_on_every_master_until_the_command_ends() {
     let masters = masters(3);
     let mut run = start(&masters, &["--ttl", "30s"], &TELL);
     let token = run.first_line();
@@ -15,7 +15,7 @@ fn while_the_command_runs_its_token_is_a_plain_string_on_every_master_and_afterw
     assert_eq!(token.len(), 40);
     assert!(token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
     for master in masters.iter() {
-        // The run goes on with a quorum; the third answer may be a moment behind.
+        // The run continues with a quorum; the third answer may come a moment later.
         eventually_equals(SOON, "the key is there", Some(token.clone()), || master.get(JOB));
         assert_eq!(master.command(&["TYPE", JOB]).text(), Some("string"));
         let left = master.pttl(JOB);
@@ -40,7 +40,7 @@ fn one_master_two_masters_and_four_masters_work() {
 }
 
 #[test]
-fn the_masters_may_stand_in_the_environment() {
+fn the_masters_may_come_from_the_environment() {
     let masters = masters(3);
     let mut command = quorlock(&["run", JOB, "cat"]);
     let ended = Running::of(command.env("QUORLOCK_MASTERS", masters.urls().join(", "))).end();
@@ -146,7 +146,7 @@ fn a_unix_socket_and_its_password_work_in_urls() {
 }
 
 #[test]
-fn what_the_command_leaves_in_the_background_holds_up_neither_the_end_nor_the_release() {
+fn background_processes_of_the_command_delay_neither_the_end_nor_the_release() {
     let masters = masters(3);
     let begun = Instant::now();
     let ended = run(&masters, &["--ttl", "1m"], &["sh", "-c", "sleep 10 & exit 4"]);
@@ -167,8 +167,8 @@ fn ten_runs_for_one_lock_never_overlap() {
 
     for run in runs {
         let ended = run.end();
-        // This many at once may keep masters from confirming a release in time, which is said and
-        // changes nothing.
+        // This many at once may keep masters from confirming a release in time, which is reported
+        // and changes nothing.
         assert_eq!(ended.code, Some(0), "{}", ended.err);
     }
     assert_free(&masters);

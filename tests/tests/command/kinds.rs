@@ -4,10 +4,10 @@ use quorlock_tests::{Fleet, eventually, masters};
 
 use crate::running::{Ended, HOLD, JOB, Running, SHOW, SOON, call, exported, quorlock, run, start};
 
-/// Tells its permit, and holds it.
+/// Prints its permit, and holds it.
 const PERMIT: [&str; 3] = ["sh", "-c", "echo $QUORLOCK_PERMIT; exec cat"];
 
-/// A run that says that it runs and holds the lock.
+/// A run whose command prints that it runs, and holds the lock.
 #[track_caller]
 fn hold(masters: &Fleet, options: &[&str]) -> Running {
     let mut running = start(masters, options, &HOLD);
@@ -77,7 +77,7 @@ fn permits_are_taken_up_to_their_number_and_each_tells_which_it_is() {
     let refused = run(&masters, &["-n", "--permits", "3"], &SHOW);
     assert_refused(&refused, "permits held by others for ");
     assert!(refused.err.starts_with("quorlock: job not acquired: "), "{}", refused.err);
-    // A lock of the same name is another thing.
+    // A lock of the same name is independent.
     assert_runs(&run(&masters, &["-n"], &SHOW));
 
     let freed = holders.pop().map(Running::end).expect("a holder");
@@ -128,7 +128,7 @@ fn several_resources_are_locked_together_or_not_at_all() {
     assert_eq!(both.end().code, Some(0));
     assert_gone(&masters, &[JOB, "b", "c"]);
 
-    // The other way round.
+    // The reverse order.
     let single = call(&masters, &["acquire", "--ttl", "1m", "c"], None);
     assert_eq!(single.code, Some(0), "{}", single.err);
     assert_refused(&run(&masters, &["-n", "--also", "c"], &SHOW), "c and 1 more not acquired: ");
@@ -242,7 +242,7 @@ fn the_other_options_of_a_run_do_the_same_for_each_kind() {
 }
 
 #[test]
-fn others_are_kept_out_for_the_least_time_of_each_kind() {
+fn others_are_kept_out_for_the_minimum_hold_time_of_each_kind() {
     for (kind, others) in KINDS.into_iter().zip([&["-n"][..], &["-n"], &["-n"], &["-n", "--permits", "1"]]) {
         let masters = masters(3);
         let kind = if kind.contains(&"--permits") { &["--permits", "1"] } else { kind };
@@ -257,7 +257,7 @@ fn others_are_kept_out_for_the_least_time_of_each_kind() {
 }
 
 #[test]
-fn a_command_ends_where_its_lock_is_lost_whatever_kind_it_is() {
+fn a_command_ends_when_its_lock_of_any_kind_is_lost() {
     for (kind, key) in KINDS.into_iter().zip([JOB, "b", "b", "quorlock:seat:0/{job}"]) {
         let masters = masters(3);
         let held = hold(&masters, &[kind, &["--ttl", "2s"]].concat());
@@ -287,7 +287,7 @@ fn a_healing_lock_of_each_kind_comes_back_to_masters_that_lost_it() {
 }
 
 #[test]
-fn what_does_not_go_together_is_64_before_anything_is_locked() {
+fn contradicting_options_are_64_before_anything_is_locked() {
     let masters = masters(3);
     for (options, says) in [
         (&["--shared", "--permits", "2"][..], "--shared and --permits contradict each other"),

@@ -84,7 +84,7 @@ fn a_permit_is_extended_and_released_as_it_was_acquired() {
     let key = |lines: &str| {
         format!("quorlock:seat:{}/{{job}}", exported(lines, "QUORLOCK_PERMIT").expect("a permit"))
     };
-    // Another number of permits is no other semaphore.
+    // Another number of permits is the same semaphore.
     for permits in ["2", "4"] {
         let words = ["extend", "--permits", permits, "--ttl", "10m", JOB];
         let extended = call_with(&masters, &words, &first);

@@ -48,7 +48,7 @@ fn anchor(heading: &str) -> String {
     kept.chars().filter(|it| it.is_alphanumeric() || "-_".contains(*it)).collect()
 }
 
-/// Why the target of a link in `name` leads nowhere.
+/// Why the target of a link in `name` does not exist.
 fn dead(name: &str, target: &str) -> Option<String> {
     let target = match target.strip_prefix(REPOSITORY).or_else(|| target.strip_prefix(RAW)) {
         Some(path) => root().join(path),
@@ -144,7 +144,7 @@ fn every_link_between_pages_leads_to_a_module_in_rustdoc() {
 
 /// A phone is narrower than a picture, and a page may be dark.
 #[test]
-fn every_picture_shrinks_with_its_page_and_has_a_ground_of_its_own() {
+fn every_picture_shrinks_with_its_page_and_has_its_own_ground() {
     let docs = fs::read_dir(root().join("core/docs")).unwrap().map(|entry| entry.unwrap().path());
     let pictures: Vec<_> = docs.filter(|file| file.extension().is_some_and(|it| it == "svg")).collect();
     assert!(!pictures.is_empty());

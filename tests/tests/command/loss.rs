@@ -16,7 +16,7 @@ struct Observed {
     ended: Ended,
 }
 
-/// Watches a ticking command to its end. What is seen here is seen a little after it was.
+/// Watches a ticking command to its end. Events are seen here a little after they happen.
 fn watch(mut run: Running) -> Observed {
     let (mut seen, mut asked, mut last_tick) = (0, None, Instant::now());
     let give_up = Instant::now() + SOON;
@@ -38,8 +38,8 @@ fn watch(mut run: Running) -> Observed {
     }
 }
 
-/// Waits for a moment in which no renewal is near, and returns when the key ends if there is none
-/// any more.
+/// Waits for a moment in which no renewal is near, and returns when the key ends if there is no
+/// further one.
 fn end_without_renewal(masters: &Fleet, ttl: i64) -> Instant {
     let mut end = None;
     eventually(SOON, "a renewal has just been", || {
@@ -96,7 +96,7 @@ fn when_no_quorum_renews_a_command_that_ends_when_it_is_asked_is_not_killed() {
 
 #[test]
 fn masters_that_come_back_before_grace_begins_keep_the_command_running() {
-    // The masters keep what they know, as those of a lock have to.
+    // The masters keep their data, as masters of locks must.
     let masters = Fleet::start(3, |options, _| options.append_only());
     let mut run = start(&masters, &["--ttl", "4s"], &HOLD);
     run.first_line();
@@ -125,13 +125,13 @@ fn when_the_key_is_deleted_on_a_quorum_the_next_renewal_ends_the_command() {
 
     assert_eq!(ended.code, LOST);
     assert!(ended.err.contains("job was lost"), "{}", ended.err);
-    // Renewal comes at a third of the TTL; validity would end at the whole of it.
+    // Renewal is at a third of the TTL; validity would end at the whole TTL.
     assert!(begun.elapsed() < Duration::from_millis(4500), "{:?}", begun.elapsed());
     assert_free(&masters);
 }
 
 #[test]
-fn when_another_took_the_key_it_is_left_to_him() {
+fn a_key_that_another_client_took_is_left_alone() {
     let masters = masters(3);
     let mut run = start(&masters, &["--ttl", "2s"], &HOLD);
     run.first_line();
@@ -200,7 +200,7 @@ fn grace_says_how_long_before_the_end_the_command_is_asked() {
 #[test]
 fn at_the_longest_hold_the_command_is_asked_to_end() {
     let masters = masters(3);
-    // The loop ends in time also if nobody ends it.
+    // The loop ends in time even if it is not ended from outside.
     let script = "trap 'echo asked; exit 0' TERM; echo runs; \
                   n=0; while [ $n -lt 1500 ]; do sleep 0.02; n=$((n + 1)); done";
     let ended = run(&masters, &["--ttl", "1m", "--max-hold", "1500ms"], &["sh", "-c", script]);
@@ -223,7 +223,7 @@ fn at_the_longest_hold_a_command_that_stays_is_killed_when_its_lock_runs_out() {
 }
 
 #[test]
-fn what_a_lost_command_leaves_in_the_background_is_killed_too() {
+fn background_processes_of_a_lost_command_are_killed_too() {
     let masters = masters(3);
     let script = format!("({}) & exec cat", TICK_ON[2]);
     let mut run = start(&masters, &["--ttl", "1500ms", "--no-renew"], &["sh", "-c", &script]);

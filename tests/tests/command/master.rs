@@ -18,7 +18,7 @@ fn serve(options: &[&str]) -> (Running, Vec<String>) {
     (serving, urls)
 }
 
-/// A port on which nobody listens, until another takes it.
+/// A port on which nothing listens, until another process takes it.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -96,7 +96,7 @@ fn arguments_that_make_no_sense_are_64_and_say_so() {
         (&["--port", "x"], "65535"),
         (&["--port", "65536"], "65535"),
         (&["--port", "-1"], "--port"),
-        (&["--port", "0", "7001"], "an argument too many"),
+        (&["--port", "0", "7001"], "one argument too many"),
         (&["--port", "0", "--bogus"], "--bogus"),
         (&["--port", "0", "-m", "redis://a"], "-m"),
         (&["--port", "0", "-q", "-v"], "--quiet and --verbose"),
@@ -159,13 +159,13 @@ fn its_help_fits_80_columns() {
         let ended = Running::of(&mut quorlock(words)).end_by_itself();
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{words:?}");
         assert!(ended.out.contains("Usage: quorlock master"), "{}", ended.out);
-        assert!(ended.out.contains("no servers for production"), "{}", ended.out);
+        assert!(ended.out.contains("not servers for production"), "{}", ended.out);
         assert!(ended.out.lines().all(|line| line.chars().count() <= 80), "{}", ended.out);
     }
 }
 
 #[test]
-fn masters_lack_what_they_are_told_to_lack() {
+fn masters_lack_the_configured_features() {
     let (_serving, urls) = serve(&["--port", "0", "--like", "twemproxy"]);
     let ended = start_over(&urls, &["-n"], &SHOW).end();
     assert_eq!(ended.code, Some(69), "{}", ended.err);

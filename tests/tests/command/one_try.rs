@@ -1,10 +1,10 @@
-//! One try by a fresh process: "held by another" is never told as "too few masters answered".
+//! One try by a fresh process: "held by another" is never reported as "too few masters answered".
 
 use quorlock_tests::one_try::{Busy, Case};
 
 use crate::binary;
 
-/// A few of each; the example `one_try` makes as many as are wanted.
+/// A few of each; the example `one_try` makes any number.
 const RUNS: usize = 15;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What `quorlock` says, and what it never says.
+//! What `quorlock` prints, and what it never prints.
 
 use quorlock_tests::{eventually, masters};
 
@@ -27,7 +27,7 @@ fn fields(line: &str) -> Vec<(String, String)> {
     }
 }
 
-/// The string that `text` begins with, its escapes left as they are, and what is behind it.
+/// The string that `text` begins with, its escapes unchanged, and the rest.
 fn string(text: &str) -> (String, &str) {
     let inner = text.strip_prefix('"').unwrap_or_else(|| panic!("{text}"));
     let mut escaped = false;
@@ -41,7 +41,7 @@ fn string(text: &str) -> (String, &str) {
     (inner[..end].to_owned(), &inner[end + 1..])
 }
 
-/// The events of a run that spoke JSON, each with its level.
+/// The events of a run with JSON output, each with its level.
 fn events(err: &str) -> Vec<(String, String)> {
     err.lines()
         .map(|line| {
@@ -127,7 +127,7 @@ fn more_is_said_with_each_v() {
 fn the_token_is_never_said() {
     let masters = masters(3);
     for options in [&["-vvv"][..], &["-vvv", "--json"]] {
-        // Refused, ended in order, lost: everything that can be said about a lock that has a token.
+        // Refused, ended in order, lost: all messages about a lock with a token.
         let mut held = start(&masters, &[options, &["--ttl", "2s"]].concat(), &TELL);
         let token = held.first_line();
         assert_eq!(token.len(), 40);

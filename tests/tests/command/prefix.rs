@@ -1,4 +1,4 @@
-//! Keys with a prefix: only the masters see it.
+//! Keys with a prefix, which only the masters see.
 
 use quorlock_tests::{Fleet, RedisServer, masters};
 
@@ -27,7 +27,7 @@ fn a_run_locks_the_key_with_the_prefix_and_shows_the_name_without_it() {
     let ran = run(&masters, &[&PREFIX[..], &["-n", "-v", "--fenced"]].concat(), &show);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "job\n"), "{}", ran.err);
     assert!(ran.err.contains("acquired job") && !ran.err.contains("app:"), "{}", ran.err);
-    // A third master may have been reached too late: the command was done before.
+    // A third master may have been reached too late, after the end of the command.
     let counts = |master: &&RedisServer| master.exists("quorlock:fence/{app:job}");
     assert!(masters.iter().filter(counts).count() >= 2);
 
@@ -53,7 +53,7 @@ fn a_lock_is_found_again_with_the_prefix_only() {
 
     assert_eq!(call(&masters, &["extend", JOB], Some(&token)).code, Some(75));
     assert_eq!(call_within("app:", &masters, &["extend", JOB], Some(&token)).code, Some(0));
-    // The option comes before the variable.
+    // The option takes precedence over the variable.
     let released = call_within("other:", &masters, &["release", "--prefix", "app:", JOB], Some(&token));
     assert_eq!(released.code, Some(0), "{}", released.err);
     assert_eq!(masters.holding(KEY), 0);

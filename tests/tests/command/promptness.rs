@@ -11,15 +11,15 @@ use crate::running::{JOB, Running, SOON, call, start};
 const BOUND: Duration = Duration::from_millis(50);
 
 /// A busy machine may delay any process by more than [`BOUND`], so the best of a few tries counts.
-/// A loss that nobody is woken by shows in every one of them: the next look is hundreds of
+/// A loss without a wake-up shows in every one of them: the next check is hundreds of
 /// milliseconds away.
 const TRIES: usize = 4;
 
 const TTL: Duration = Duration::from_secs(4);
 const TTL_OPTION: [&str; 2] = ["--ttl", "4s"];
 
-/// Says that it runs, and when it is asked to end. `read` is a builtin that a signal interrupts, so
-/// the trap runs at once.
+/// Prints that it runs, and when it is asked to end. `read` is a builtin that a signal interrupts,
+/// so the trap runs at once.
 const TELL_TERM: [&str; 3] =
     ["sh", "-c", "trap 'echo asked; exit 0' TERM; echo runs; while :; do read -r _ || exit; done"];
 
@@ -32,7 +32,7 @@ fn holding(masters: &Fleet, options: &[&str]) -> Running {
     run
 }
 
-/// Looks every millisecond until `holds`, and returns when it did.
+/// Checks every millisecond until `holds`, and returns when it did.
 #[track_caller]
 fn when(what: &str, mut holds: impl FnMut() -> bool) -> Instant {
     let give_up = Instant::now() + SOON;
@@ -48,7 +48,7 @@ fn when_asked(run: &mut Running) -> Instant {
     when("the command is asked to end", || run.out().contains("asked") || !run.goes_on())
 }
 
-/// When this master is asked to extend the next time.
+/// When this master gets the next request to extend.
 #[track_caller]
 fn when_renewed(master: &RedisServer) -> Instant {
     let before = master.calls(Calls::Script);
@@ -56,7 +56,7 @@ fn when_renewed(master: &RedisServer) -> Instant {
 }
 
 /// Fails unless one of a few tries keeps to [`BOUND`]. Each try returns how long TERM took; a TERM
-/// that comes before its event is as good as at once.
+/// before its event counts as immediate.
 #[track_caller]
 fn prompt(cause: &str, mut attempt: impl FnMut() -> Duration) {
     let mut took = Vec::new();
@@ -154,7 +154,7 @@ fn prompt_at_grace(cause: &str, options: &[&str], ail: impl Fn(&Fleet)) {
         let end = end_of_validity(&masters);
         ail(&masters);
         let asked = when_asked(&mut run);
-        // Those that hang would hold up the release.
+        // Masters that hang would delay the release.
         masters.iter().filter(|master| master.is_running()).for_each(RedisServer::cont);
         let ended = run.end_by_itself();
         assert_eq!(ended.code, Some(75), "{}", ended.err);

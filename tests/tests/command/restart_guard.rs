@@ -56,7 +56,7 @@ fn a_master_that_comes_back_empty_does_not_vote_and_is_named() {
     for master in &masters[1..] {
         assert!(refused.err.contains(&quarantined(master)), "{}", refused.err);
     }
-    // Without the guard nobody notices.
+    // Without the guard no client notices.
     assert_eq!(run(&masters, &["-n"], &SHOW).code, Some(0));
 }
 
@@ -78,7 +78,7 @@ fn where_some_masters_vote_already_a_bootstrap_is_1_and_changes_nothing() {
 }
 
 #[test]
-fn replicas_are_told_by_bootstrap_and_status() {
+fn replicas_are_reported_by_bootstrap_and_status() {
     let (masters, replica) = (masters(3), master());
     replica.become_replica_of(&masters[1]);
     eventually(SOON, "the replica is attached", || masters[1].replicas() == 1);
@@ -117,7 +117,7 @@ fn a_bootstrap_needs_all_masters() {
 }
 
 #[test]
-fn clients_with_different_guards_are_64_and_both_are_told() {
+fn clients_with_different_guards_are_64_and_both_are_named() {
     let masters = voting();
     let token = acquire(&masters, &[&GUARD[..], &["--ttl", "30s"]].concat());
     for words in [
@@ -138,7 +138,7 @@ fn clients_with_different_guards_are_64_and_both_are_told() {
 }
 
 #[test]
-fn a_ttl_beyond_the_longest_is_64_and_both_are_told() {
+fn a_ttl_beyond_the_longest_is_64_and_both_are_named() {
     let masters = voting();
     for words in [
         &["run", "-n", "--restart-guard", "1m", "--ttl", "61s", JOB, "echo", "runs"][..],
@@ -157,7 +157,7 @@ fn a_bootstrap_that_cannot_be_meant_is_64() {
     for (words, says) in [
         (&["bootstrap"][..], "--restart-guard"),
         (&["bootstrap", "--restart-guard", "0"], "--restart-guard"),
-        (&["bootstrap", "--restart-guard", "1m", JOB], "an argument too many"),
+        (&["bootstrap", "--restart-guard", "1m", JOB], "one argument too many"),
         (&["bootstrap", "--restart-guard", "1m", "--ttl", "1s"], "--ttl is an option of run"),
         (&["bootstrap", "--restart-guard", "1m", "-m", "redis://:hunter2@host:x"], "master 1 of 1"),
     ] {
@@ -165,7 +165,7 @@ fn a_bootstrap_that_cannot_be_meant_is_64() {
         assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{words:?}: {}", refused.err);
         assert!(refused.err.contains(says) && !refused.err.contains("hunter2"), "{}", refused.err);
     }
-    // It was refused before any master was told anything.
+    // It was refused before any request was sent.
     let refused = run(&masters, &[&GUARD[..], &["-n"]].concat(), &SHOW);
     assert_eq!(refused.code, Some(69), "{}", refused.err);
 }

@@ -1,4 +1,4 @@
-//! One run of the command, with everything that it says.
+//! One run of the command, with its output.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,28 +12,28 @@ use tempfile::TempDir;
 
 use crate::binary;
 
-/// Far more than anything takes that is not meant to take time, also on a busy machine.
+/// Far longer than any quick operation takes, even on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// What is locked.
+/// The name of the lock.
 pub(crate) const JOB: &str = "job";
 
-/// A command that says that it runs, and then does nothing until its standard input is closed.
+/// A command that prints that it runs, and then does nothing until its standard input is closed.
 pub(crate) const HOLD: [&str; 3] = ["sh", "-c", "echo runs; exec cat"];
 
-/// A command that says that it runs, and then ticks for long; asked to terminate it says so and
-/// ticks on.
+/// A command that prints that it runs, and then ticks for long; asked to terminate, it prints that
+/// and still ticks.
 pub(crate) const TICK_ON: [&str; 3] = [
     "sh",
     "-c",
     "trap 'echo asked' TERM; echo runs; n=0; while [ $n -lt 1500 ]; do echo .; sleep 0.02; n=$((n + 1)); done",
 ];
 
-/// A command that tells its token, and whether it has the right resource.
+/// A command that prints its token, and whether it has the right resource.
 pub(crate) const TELL: [&str; 3] =
     ["sh", "-c", "echo $QUORLOCK_TOKEN; test \"$QUORLOCK_RESOURCE\" = job && exec cat"];
 
-/// A command whose run would show.
+/// A command that leaves a trace if it runs.
 pub(crate) const SHOW: [&str; 2] = ["echo", "runs"];
 
 /// How a run ended.
@@ -46,7 +46,7 @@ pub(crate) struct Ended {
     pub(crate) took: Duration,
 }
 
-/// A run that goes on. Its standard input is a pipe, its standard output and error are files.
+/// A run in progress. Its standard input is a pipe, its standard output and error are files.
 /// Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -77,7 +77,7 @@ pub(crate) fn run(masters: &Fleet, options: &[&str], command: &[&str]) -> Ended 
     start(masters, options, command).end()
 }
 
-/// A subcommand other than `run` with these words behind it, over these masters, to the end. The
+/// Runs a subcommand other than `run` with these arguments, over these masters, to the end. The
 /// token of a lock that was left held is in its environment.
 #[track_caller]
 pub(crate) fn call(masters: &Fleet, words: &[&str], token: Option<&str>) -> Ended {
@@ -89,7 +89,7 @@ pub(crate) fn call(masters: &Fleet, words: &[&str], token: Option<&str>) -> Ende
     Running::of(&mut command).end()
 }
 
-/// Takes the lock and leaves it held. The token.
+/// Takes the lock and leaves it held. Returns the token.
 #[track_caller]
 pub(crate) fn acquire(masters: &Fleet, options: &[&str]) -> String {
     let ended = call(masters, &[&["acquire"], options, &[JOB]].concat(), None);
@@ -97,7 +97,7 @@ pub(crate) fn acquire(masters: &Fleet, options: &[&str]) -> String {
     exported(&ended.out, "QUORLOCK_TOKEN").unwrap_or_else(|| panic!("no token: {}", ended.out))
 }
 
-/// What the lines for a shell set `variable` to.
+/// The value of `variable` in the lines for a shell.
 pub(crate) fn exported(lines: &str, variable: &str) -> Option<String> {
     let start = format!("export {variable}=");
     lines.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix(';')).map(str::to_owned)
@@ -124,8 +124,8 @@ impl Running {
             .stdin(Stdio::piped())
             .stdout(file("out"))
             .stderr(file("err"))
-            // Not in the group that has the foreground of the terminal, if there is one: what is
-            // tested here is the run without.
+            // Not in the group that has the foreground of the terminal, if there is one: these
+            // tests are for runs without it.
             .process_group(0)
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?} cannot be executed: {error}"));
@@ -196,8 +196,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The command reads standard input, so it ends without `quorlock` too; TERM lets that end
-        // it in order.
+        // The command reads standard input, so it also ends without `quorlock`; TERM lets
+        // `quorlock` end it in order.
         self.input = None;
         if self.goes_on() {
             let id = Pid::from_child(&self.child);
@@ -216,7 +216,7 @@ impl Drop for Running {
 /// Waits until no server has the key any more.
 #[track_caller]
 pub(crate) fn assert_free(servers: &[RedisServer]) {
-    // The run waits for a quorum of answers only; the others come a moment later.
+    // The run waits only for a quorum of answers; the others come a moment later.
     eventually_equals(Duration::from_secs(5), "no key is left", 0, || {
         servers.iter().filter(|server| server.exists(JOB)).count()
     });

@@ -9,9 +9,8 @@ use rustix::process::Signal;
 use crate::binary;
 use crate::running::{HOLD, JOB, Running, SHOW, SOON, assert_free, start};
 
-/// The signals that ask for the end, without those that the process that started the tests has
-/// ignored, as `nohup` does: what is ignored stays ignored, and tests that are run like this cannot
-/// see what they look for.
+/// The signals that end a process, without those that the process that started the tests had
+/// ignored, as `nohup` does: ignored signals stay ignored, so such runs cannot test them.
 fn asking_to_end() -> Vec<Signal> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -38,7 +37,7 @@ fn a_signal_goes_on_to_the_command_and_the_lock_is_released_behind_it() {
 #[test]
 fn a_command_that_handles_a_signal_keeps_the_lock_until_it_ends_and_gives_its_code() {
     let masters = masters(3);
-    // The loop ends in time also if nobody ends it.
+    // The loop ends in time even if it is not ended from outside.
     let script = "trap 'echo asked; cat >/dev/null; exit 5' TERM; echo runs; \
                   n=0; while [ $n -lt 1500 ]; do sleep 0.02; n=$((n + 1)); done";
     let mut run = start(&masters, &["--ttl", "1m"], &["sh", "-c", script]);
@@ -69,7 +68,7 @@ fn signals_for_the_commands_own_use_go_on_to_it() {
 #[test]
 fn a_signal_that_ends_the_wait_leaves_no_key() {
     let masters = masters(3);
-    // The third is granted and given back again and again.
+    // The third is granted and released repeatedly.
     assert!(masters[0].set_nx(JOB, "x") && masters[1].set_nx(JOB, "x"));
     for signal in asking_to_end() {
         let before = masters[2].calls(Calls::Set);

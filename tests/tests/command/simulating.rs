@@ -1,4 +1,4 @@
-//! `quorlock simulate`: scenarios with and without their defence, worlds of one's own, and
+//! `quorlock simulate`: scenarios with and without their defence, worlds from options, and
 //! pictures.
 
 use std::fs;
@@ -12,7 +12,7 @@ fn simulate(words: &[&str]) -> Ended {
     Running::of(&mut quorlock(&[&["simulate"], words].concat())).end_by_itself()
 }
 
-/// Panics unless every element of the document ends where it should, and its words are escaped.
+/// Panics unless every element of the document is closed in order, and its text is escaped.
 #[track_caller]
 fn assert_well_formed(svg: &str) {
     let mut open = Vec::new();
@@ -56,7 +56,7 @@ fn each_scenario_is_prevented_with_its_defence_and_broken_without() {
 }
 
 #[test]
-fn what_harms_and_what_prevents_is_what_the_scenario_says() {
+fn each_scenario_does_harm_without_its_defence_and_none_with_it() {
     let refused = "writes 1, number 1: refused";
     for scenario in ["kleppmann-pause", "kleppmann-clock"] {
         let kept = simulate(&[scenario, "--timeline"]).out;
@@ -68,7 +68,7 @@ fn what_harms_and_what_prevents_is_what_the_scenario_says() {
     assert!(simulate(&["kleppmann-clock", "--timeline"]).out.contains(both));
     assert!(!simulate(&["kleppmann-pause", "--timeline"]).out.contains(both));
     let told = simulate(&["kleppmann-delay", "--timeline"]).out;
-    assert!(told.contains("told: votes too late"), "{told}");
+    assert!(told.contains("learns that the votes came too late"), "{told}");
     let trusted = simulate(&["kleppmann-delay", "--without-defence"]).out;
     assert!(trusted.contains("counts 3 late votes: acts") && trusted.contains("undid what"), "{trusted}");
     assert!(simulate(&["restart-empty", "--without-defence"]).out.contains(both));
@@ -92,7 +92,7 @@ fn the_same_options_print_the_same() {
 }
 
 #[test]
-fn a_world_of_ones_own_is_shrunk_where_it_breaks_a_promise() {
+fn a_world_from_options_is_shrunk_if_it_breaks_a_promise() {
     let calm = simulate(&["--masters", "5", "--clients", "3", "--fenced", "--fault", "pause:0@5ms+3s"]);
     assert_eq!(calm.code, Some(0), "{}", calm.out);
     assert!(calm.out.contains("3 clients and 5 masters") && calm.out.contains("No promise"), "{}", calm.out);
@@ -101,7 +101,7 @@ fn a_world_of_ones_own_is_shrunk_where_it_breaks_a_promise() {
     let noise = ["--fault", "flush:2@30s", "--fault", "cut:1-2@3s"];
     let broken = simulate(&[empty, noise].concat());
     assert_eq!(broken.code, Some(1), "{}", broken.out);
-    assert!(broken.out.contains("Outside of what Redlock assumes: 3 faults."), "{}", broken.out);
+    assert!(broken.out.contains("Outside Redlock's assumptions: 3 faults."), "{}", broken.out);
     assert!(broken.out.contains("\n  --fault restart-empty:"), "{}", broken.out);
     assert!(!broken.out.contains("--fault cut:"), "{}", broken.out);
     let guarded = simulate(&[&empty[..], &["--restart-guard", "2s"]].concat());
@@ -127,7 +127,7 @@ fn pictures_are_well_formed_and_diagrams_are_mermaid() {
             {
                 assert!(svg.contains(part), "{part}: {svg}");
             }
-            // Who knows a token can release its lock.
+            // A client that knows a token can release its lock.
             let is_hex = |word: &str| word.len() >= 20 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
             assert!(!svg.split(|character: char| !character.is_alphanumeric()).any(is_hex));
         }

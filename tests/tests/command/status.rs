@@ -1,4 +1,4 @@
-//! `quorlock status`: what masters say about a lock, and what they never say.
+//! `quorlock status`: what masters report about a lock, and what is never shown.
 
 use std::fmt::Display;
 use std::io::{Read, Write};
@@ -9,10 +9,10 @@ use quorlock_tests::{FakeMaster, Fleet, ServerOptions, masters};
 use crate::binary;
 use crate::running::{Ended, JOB, Running, SHOW, acquire, assert_free, call, quorlock, run};
 
-/// Far less than anything takes that hangs, far more than two timeouts.
+/// Far less than a hanging command takes, far more than two timeouts.
 const BOUNDED: Duration = Duration::from_secs(15);
 
-/// The exit code for a lock that nobody holds.
+/// The exit code for a free lock.
 const FREE: Option<i32> = Some(3);
 
 #[track_caller]
@@ -38,7 +38,7 @@ fn line(ended: &Ended, address: impl Display) -> String {
 }
 
 #[test]
-fn a_lock_that_is_held_is_told_with_its_holder_and_without_its_token() {
+fn a_held_lock_is_reported_with_its_holder_and_without_its_token() {
     let masters = masters(3);
     let token = acquire(&masters, &["--ttl", "1m"]);
     let token = token.get(..40).expect("a token has 40 digits").to_owned();
@@ -101,7 +101,7 @@ fn a_lock_of_ours_is_called_ours() {
     assert_eq!(json(Some(&token)).matches("\"holder\":\"a\",\"ours\":true,").count(), 4);
     assert_eq!(json(None).matches("\"holder\":\"a\",\"ours\":null,").count(), 4);
 
-    // The token of another lock, and what is no token.
+    // The token of another lock, and an invalid token.
     for other in ["ab".repeat(20), "other".to_owned()] {
         let told = call(&masters, &["status", JOB], Some(&other));
         assert_eq!(told.code, Some(0));
@@ -143,7 +143,7 @@ fn asking_changes_nothing() {
 }
 
 #[test]
-fn a_lock_that_is_free_is_told_also_where_a_minority_has_a_key() {
+fn a_free_lock_is_reported_even_if_a_minority_has_a_key() {
     let masters = masters(3);
     let free = "job: free on 3 of 3 masters (quorum 2)".to_owned();
     assert_eq!(verdict(&masters), (FREE, free));
@@ -170,7 +170,7 @@ fn a_lock_that_never_ends_says_so() {
 }
 
 #[test]
-fn holders_that_split_the_masters_are_told_apart_and_that_is_1() {
+fn holders_that_split_the_masters_are_distinguished_and_that_is_1() {
     let masters = masters(3);
     masters[0].set_nx(JOB, "one");
     masters[1].set_nx(JOB, "two");
@@ -180,7 +180,7 @@ fn holders_that_split_the_masters_are_told_apart_and_that_is_1() {
     assert!(told.out.starts_with(expected), "{}", told.out);
     assert!(line(&told, masters[1].address()).contains("holder b"), "{}", told.out);
 
-    // The third decides, and does not say.
+    // The third decides, and does not answer.
     masters[2].kill();
     let (code, said) = verdict(&masters);
     assert_eq!(code, Some(69), "{said}");
@@ -188,7 +188,7 @@ fn holders_that_split_the_masters_are_told_apart_and_that_is_1() {
 }
 
 #[test]
-fn what_is_no_string_is_no_lock() {
+fn a_key_that_is_not_a_string_is_not_a_lock() {
     let masters = masters(3);
     masters[0].command(&["LPUSH", JOB, "x"]);
     let told = status(&masters);
@@ -199,7 +199,7 @@ fn what_is_no_string_is_no_lock() {
 }
 
 #[test]
-fn too_few_masters_that_answer_are_69_and_a_hung_one_delays_nobody() {
+fn too_few_masters_that_answer_are_69_and_a_hung_one_delays_no_command() {
     let masters = masters(3);
     acquire(&masters, &["--ttl", "1m"]);
     masters[0].stop();
@@ -231,7 +231,7 @@ fn a_master_that_came_back_empty_under_the_restart_guard_does_not_count_as_free(
     acquire(&masters, &["--restart-guard", "1m", "--ttl", "1m"]);
     masters[1].restart();
     masters[2].restart();
-    // Nobody under the guard has come by since.
+    // No client with the guard has sent a request since.
     let told = status(&masters);
     assert_eq!(told.code, Some(69), "{}", told.out);
     let lost = "free; came back without its data: will be quarantined for 60.0 s";
@@ -246,7 +246,7 @@ fn a_master_that_came_back_empty_under_the_restart_guard_does_not_count_as_free(
 }
 
 #[test]
-fn passwords_are_used_and_never_told() {
+fn passwords_are_used_and_never_shown() {
     let masters = Fleet::start(3, |options, _| options.password("right"));
     assert_eq!(verdict(&masters), (FREE, "job: free on 3 of 3 masters (quorum 2)".to_owned()));
 
@@ -285,7 +285,7 @@ fn a_replica_has_no_vote_and_one_server_has_one() {
     let told = Running::of(&mut quorlock(&words)).end();
     assert_eq!(told.code, Some(69), "{}", told.out);
     assert!(line(&told, replica.address()).contains("is a replica, and only masters vote"), "{}", told.out);
-    // Of two addresses of one server the one that was heard first has the vote.
+    // Of two addresses of one server, the first to answer has the vote.
     let (one, other) = (primary.address().to_string(), format!("localhost:{}", primary.port()));
     let named = line(&told, &one).contains(&format!("is the same server as {other}"))
         || line(&told, &other).contains(&format!("is the same server as {one}"));
@@ -293,7 +293,7 @@ fn a_replica_has_no_vote_and_one_server_has_one() {
 }
 
 #[test]
-fn a_master_that_answers_byte_by_byte_delays_nobody() {
+fn a_master_that_answers_byte_by_byte_delays_no_command() {
     let masters = masters(2);
     let dripping = FakeMaster::start(|peer, _| {
         let mut next = b"+";
@@ -310,11 +310,11 @@ fn a_master_that_answers_byte_by_byte_delays_nobody() {
 }
 
 #[test]
-fn what_does_not_speak_the_protocol_is_told() {
+fn a_server_without_the_protocol_is_reported() {
     let masters = masters(2);
     let fake = FakeMaster::start(|peer, _| {
-        // The client may have left. It is heard first: closing with bytes unread would take the
-        // words along.
+        // The client may have left. Its bytes are read first: closing with unread bytes would
+        // discard the reply.
         let _ = peer.read(&mut [0; 1024]);
         let _ = peer.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
@@ -352,12 +352,12 @@ fn unix_sockets_are_asked_too() {
 }
 
 #[test]
-fn what_is_written_wrong_is_64() {
+fn a_wrong_spelling_is_64() {
     let masters = masters(1);
     for (words, says) in [
         (&["status"][..], "RESOURCE is missing"),
         (&["status", ""], "RESOURCE is empty"),
-        (&["status", JOB, "more"], "an argument too many"),
+        (&["status", JOB, "more"], "one argument too many"),
         (&["status", "--ttl", "1s", JOB], "--ttl is an option of run"),
         (&["status", "quorlock:restart-guard"], "quorlock:fence"),
         (&["status", "-m", "redis://:hunter2@host:x", JOB], "master 1 of 1"),

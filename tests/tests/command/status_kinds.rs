@@ -16,7 +16,7 @@ fn locker(masters: &Fleet) -> Locker {
     quorlock_blocking::open(config.request_timeout(patience).build().unwrap()).unwrap()
 }
 
-/// Waits until all masters have what a quorum has granted.
+/// Waits until all masters have the keys that a quorum has granted.
 #[track_caller]
 fn entries(masters: &Fleet, key: &str, count: usize) {
     let set = format!("quorlock:shared/{{{key}}}");
@@ -36,7 +36,7 @@ fn status(masters: &Fleet, words: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_shared_lock_is_told_from_an_exclusive_one_with_its_readers() {
+fn a_shared_lock_is_distinguished_from_an_exclusive_one_with_its_readers() {
     let masters = masters(3);
     let locker = locker(&masters);
     let readers = [(); 3].map(|()| locker.read(JOB).ttl(Duration::from_secs(30)).renew().wait().unwrap());
@@ -69,7 +69,7 @@ fn a_shared_lock_is_told_from_an_exclusive_one_with_its_readers() {
 }
 
 #[test]
-fn a_writer_that_waits_is_told() {
+fn a_waiting_writer_is_reported() {
     let masters = masters(3);
     let locker = locker(&masters);
     let _reader = locker.read(JOB).wait().unwrap();

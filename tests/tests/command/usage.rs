@@ -1,10 +1,10 @@
-//! Mistakes: 64, a sentence that helps, no password in it, and nothing is started.
+//! Mistakes: exit code 64, a helpful sentence without a password, and nothing is started.
 
 use quorlock_tests::{Fleet, ServerOptions, master, masters};
 
 use crate::running::{JOB, Running, SHOW, assert_free, quorlock, run, start_over};
 
-/// Runs `quorlock` with these arguments and returns what it says about them.
+/// Runs `quorlock` with these arguments and returns its message.
 #[track_caller]
 fn refusal(arguments: &[&str]) -> String {
     let ended = Running::of(&mut quorlock(arguments)).end();
@@ -57,7 +57,7 @@ fn a_command_line_that_makes_no_sense_is_64_and_starts_nothing() {
 }
 
 #[test]
-fn masters_that_cannot_be_are_64_and_no_password_is_told() {
+fn impossible_masters_are_64_and_no_password_is_shown() {
     for (urls, says) in [
         (&[][..], "QUORLOCK_MASTERS"),
         (&[""], "--master"),
@@ -82,7 +82,7 @@ fn masters_that_cannot_be_are_64_and_no_password_is_told() {
 }
 
 #[test]
-fn the_url_that_is_wrong_is_told_by_its_place() {
+fn a_wrong_url_is_named_by_its_place() {
     let words = ["run", "-m", "redis://a", "-m", "redis://:hunter2@b:x", "-m", "redis://c", JOB, "true"];
     let said = refusal(&words);
     assert!(said.starts_with("quorlock: master 2 of 3: "), "{said}");

@@ -1,9 +1,10 @@
-//! Who held which permits and when, by the holders' own account, and whether that may be.
+//! Which clients held which permits and when, as the holders report it, and whether that is
+//! allowed.
 
 use std::fmt;
 use std::time::Instant;
 
-/// A holder's permits, from the grant to the last instant at which its guard called itself valid.
+/// A holder's permits, from the grant to the last instant at which its guard was valid.
 #[derive(Clone, Debug)]
 pub(crate) struct Hold {
     pub(crate) by: usize,
@@ -36,8 +37,8 @@ impl fmt::Display for Broken {
 /// Returns the largest number of permits held at one instant, and each promise that was broken by
 /// a semaphore with this many permits.
 ///
-/// Permits are counted whatever their indexes, and indexes are compared whatever their number. A
-/// hold that ends at the instant at which another one begins is over.
+/// Permits are counted without regard to their indices, and indices are compared without regard to
+/// the number. A hold that ends at the instant at which another one begins is over.
 pub(crate) fn check(permits: u32, holds: &[Hold]) -> (usize, Vec<Broken>) {
     let mut order: Vec<_> = holds.iter().collect();
     order.sort_by_key(|hold| hold.from);
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_too_many_is_seen_whatever_its_index() {
+    fn one_permit_too_many_is_seen_with_any_index() {
         let held = holds(&[(0, &[0, 1], 0, 10), (1, &[2], 9, 12)]);
         let (most, broken) = check(2, &held);
         let expected = [Broken::NoSuch { index: 2, by: 1 }, Broken::TooMany { held: 3, by: vec![0, 1] }];

@@ -37,7 +37,7 @@ pub(crate) const KEYS: [&[u8]; 24] = [
 ];
 pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 
-/// Among them one longer than what UNDO makes its digest of, and what is a number.
+/// Among them one longer than the part that UNDO digests, and a number.
 const TOKENS: [&[u8]; 7] = [
     b"4f3c2a1b",
     b"99aa88bb",
@@ -79,7 +79,7 @@ const PASSWORDS: [&[u8]; 4] = [b"secret", b"secret", b"wrong", b""];
 
 type Make = fn(&mut Random) -> Arguments;
 
-/// How often each is drawn, and what makes it.
+/// How often each is drawn, and the function that creates it.
 const MAKERS: &[(usize, Make)] = &[
     (24, set),
     (9, |random| with_key(random, "GET")),
@@ -156,7 +156,7 @@ pub(crate) fn garbage(random: &mut Random) -> &'static [u8] {
     ])
 }
 
-/// The bytes of a command, now and then as a line that a person would type.
+/// The bytes of a command, sometimes as a line that a person would type.
 pub(crate) fn encode(random: &mut Random, arguments: &[Vec<u8>], with_lines: bool) -> Vec<u8> {
     if with_lines && random.one_in(20) && arguments.iter().all(|argument| argument.len() < 200) {
         let words: Vec<Vec<u8>> = arguments.iter().map(|argument| quoted(random, argument)).collect();
@@ -188,7 +188,7 @@ pub(crate) fn arguments(words: &[&[u8]]) -> Arguments {
 }
 
 pub(crate) fn key(random: &mut Random) -> &'static [u8] {
-    // Most of what happens should happen to the same two keys.
+    // Most commands should use the same two keys.
     KEYS[if random.one_in(3) { random.below(KEYS.len()) } else { random.below(2) }]
 }
 

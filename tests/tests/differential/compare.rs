@@ -1,4 +1,4 @@
-//! Whether two replies are the same, but for what must differ between any two servers.
+//! Whether two replies are the same, except for what must differ between any two servers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::commands::KEYS;
 use crate::frames::parts;
 use crate::versions::Version;
 
-/// Fields of INFO that say something about the server's state, and not which server it is.
+/// Fields of INFO about the server's state, not its identity.
 const SAME_FIELDS: [&str; 8] = [
     "role",
     "loading",
@@ -41,7 +41,7 @@ pub(crate) fn fits(version: Version, command: &Command, model: &[u8], real: &[u8
     }
 }
 
-/// What is said of keys, and not of the server.
+/// Fields about keys, not about the server.
 fn same_inspection(model: &[u8], real: &[u8]) -> bool {
     let about_keys = |reply: &[u8]| parts(reply).into_iter().take(5).collect::<Vec<_>>();
     let is_told = |reply: &[u8]| reply.starts_with(b"*9\r\n");
@@ -53,7 +53,7 @@ fn same_greeting(version: Version, model: &[u8], real: &[u8]) -> bool {
     let masked = |reply: &[u8]| {
         let mut parts = parts(reply);
         if !version.is_modelled() {
-            // What modules are built in is the server's own affair.
+            // The built-in modules depend on the server.
             let modules = parts.iter().position(|part| part == b"modules");
             parts.truncate(modules.expect("every server names its modules"));
         }
@@ -87,7 +87,7 @@ fn same_info(model: &[u8], real: &[u8]) -> bool {
     })
 }
 
-/// A server counts keys whose end has passed until it deletes them.
+/// A server counts expired keys until it deletes them.
 fn between(model: &[u8], real: &[u8]) -> bool {
     let number =
         |reply: &[u8]| std::str::from_utf8(reply).ok()?.trim().strip_prefix(':')?.parse::<usize>().ok();

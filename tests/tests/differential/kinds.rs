@@ -1,4 +1,5 @@
-//! Random calls of the scripts of several targets and of seats, and what others do to their keys.
+//! Random calls of the scripts of several targets and of seats, and changes of their keys by other
+//! clients.
 
 use quorlock_sim::Command;
 use quorlock_sim::CommandKind::{
@@ -19,15 +20,15 @@ const SCRIPTS: [(CommandKind, usize); 6] =
 /// Each is locked, written or read; others lock the first one alone.
 const RESOURCES: [&str; 3] = ["a", "c", "d"];
 
-/// The mark of the one that comes next, where the resources are seats.
+/// The mark of the next waiter, if the resources are seats.
 const NEXT: &[u8] = b"next";
 
-/// What is written and what is read, most of the time.
+/// The usual written and read targets.
 const USUAL: [(&[&str], &[&str]); 5] =
     [(&[], &["d"]), (&[], &["c", "d"]), (&["c"], &["d"]), (&["c", "d"], &[]), (&["d"], &[])];
 const USUAL_TOKEN: &[u8] = b"4f3c2a1b";
 
-/// Lives that a claim may have, short ones more often, and one that no server takes.
+/// TTLs of a claim, short ones more often, and one that no server accepts.
 const LIVES: [&str; 12] = ["1", "2", "3", "5", "8", "13", "20", "50", "100", "1000", "1000", "0"];
 const RAISED: [&str; 6] = ["0", "1", "7", "8", "12", "9007199254740991"];
 const WAITS: [&str; 2] = ["11111111111111111111111111111111", "22222222222222222222222222222222"];
@@ -61,7 +62,7 @@ pub(crate) fn life(random: &mut Random) -> Vec<u8> {
     LIVES[random.below(end)].into()
 }
 
-/// What the scripts of one claim have in common.
+/// The common arguments of the scripts of one claim.
 struct Aim {
     written: Vec<&'static str>,
     read: Vec<&'static str>,
@@ -70,7 +71,7 @@ struct Aim {
 
 fn aim(random: &mut Random) -> Aim {
     let (mut written, mut read) = (Vec::new(), Vec::new());
-    // Most of what happens should happen to the same few claims.
+    // Most calls should use the same few claims.
     if !random.one_in(4) {
         let (writes, reads) = *random.of_all(&USUAL);
         (written, read) = (writes.to_vec(), reads.to_vec());
@@ -93,7 +94,7 @@ pub(crate) fn claim(random: &mut Random) -> Arguments {
     asked(random, &aim)
 }
 
-/// What becomes of one claim, with others in between.
+/// The life of one claim, with other calls in between.
 pub(crate) fn story(random: &mut Random) -> Vec<Arguments> {
     let aim = aim(random);
     let length = 4 + random.below(6);
@@ -169,7 +170,7 @@ pub(crate) fn take(random: &mut Random) -> Arguments {
     }
     values.extend([flags.into_bytes(), seats.len().to_string().into_bytes()]);
     if has_waited {
-        // Whose age is more than a run lasts, so that who has waited for longer does not depend on
+        // Their age is longer than a run, so that the longest waiter does not depend on
         // the clocks.
         let waited = 1_000_000 * random.below(4);
         values.extend([random.of(&["a1", "b2", "c3"]).as_bytes().to_vec(), waited.to_string().into_bytes()]);
@@ -184,7 +185,7 @@ fn named(random: &mut Random, kind: &str) -> Vec<u8> {
     format!("{kind} {}", random.of(&RESOURCES)).into_bytes()
 }
 
-/// Others set a counter, a mark or a sentinel, or lose one of these keys.
+/// Other clients set a counter, a mark or a sentinel, or delete one of these keys.
 pub(crate) fn beside(random: &mut Random) -> Arguments {
     match random.below(12) {
         0 => vec![b"SET".to_vec(), named(random, "count"), number(random).to_vec()],
@@ -220,7 +221,7 @@ pub(crate) fn beside(random: &mut Random) -> Arguments {
     }
 }
 
-/// Others change those who share, or look at them: ends about now, and what is no number.
+/// Other clients change or read the sharers: expiries around now, and values that are not numbers.
 pub(crate) fn members(random: &mut Random, site: &Site) -> Arguments {
     let shared = if random.one_in(10) { key(random).to_vec() } else { named(random, "shared") };
     let about = |random: &mut Random| {

@@ -1,11 +1,11 @@
 //! The model, at all instants at which the server may have been.
 //!
-//! A real server reads its clock for each command, once but for one case, and all that is known of
-//! those readings is that they lie between two others and never go back. So each command is given
-//! to the model at every millisecond of that span, what does not fit the server's reply is dropped,
-//! and what is left goes on. A script is run for each of its readings at which the clock may have
-//! gone on. Of outcomes that are the same only the earliest is kept: what a later one can still
-//! become, the earlier can too.
+//! A real server reads its clock for each command, once except in one case, and all that is known
+//! of those readings is that they lie between two others and never go back. So each command is
+//! given to the model at every millisecond of that span, outcomes that do not fit the server's
+//! reply are dropped, and the others continue. A script is run for each of its readings at which
+//! the clock may have advanced. Of equal outcomes only the earliest is kept: what a later one can
+//! still become, the earlier can too.
 
 use std::time::Duration;
 
@@ -13,8 +13,7 @@ use quorlock_sim::{Command, Flow, Master, ProtocolError, Session};
 
 use crate::real::{Seen, Survey};
 
-/// What the model may be, with the earliest millisecond of the server's clock at which it can be
-/// so.
+/// A possible state of the model, with the earliest millisecond of the server's clock for it.
 #[derive(Clone)]
 struct State {
     master: Master,
@@ -22,12 +21,12 @@ struct State {
     at: u64,
 }
 
-/// What becomes of a key in the millisecond of its end.
+/// What happens to a key in the millisecond of its expiry.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Ends {
-    /// It is there.
+    /// It exists.
     Late,
-    /// It is there until the server comes by.
+    /// It exists until the server accesses it.
     MaybeEarly,
 }
 
@@ -78,7 +77,7 @@ impl States {
         command
     }
 
-    /// Executes a command at every instant until `end` and keeps what fits.
+    /// Executes a command at every instant until `end`, and keeps the outcomes that fit.
     ///
     /// # Errors
     /// The model's replies, if none fits.
@@ -125,7 +124,7 @@ impl States {
     }
 
     /// The only outcome that is left, or any of those whose keys hold what the server's hold and
-    /// live as long. Outcomes that differ in nothing but keys that have ended are the same from
+    /// live as long. Outcomes that differ only in expired keys are the same from
     /// here on.
     ///
     /// # Errors
@@ -150,7 +149,7 @@ impl States {
     }
 }
 
-/// Of outcomes that are the same, the earliest.
+/// The earliest of equal outcomes.
 fn keep(kept: &mut Vec<State>, new: State) {
     let is_same = |state: &&mut State| state.master == new.master && state.session == new.session;
     match kept.iter_mut().find(is_same) {
@@ -159,8 +158,8 @@ fn keep(kept: &mut Vec<State>, new: State) {
     }
 }
 
-/// To give a key another end a server reads its clock twice: when the end has come by the second
-/// reading, the key is deleted. A key of the same name in another database is not concerned.
+/// To change a key's expiry, a server reads its clock twice: if the key has expired by the second
+/// reading, it is deleted. A key of the same name in another database is not concerned.
 pub(crate) fn looked_at_again(
     command: &Command,
     database: u32,
@@ -215,9 +214,9 @@ pub(crate) fn differs(master: &Master, survey: &Survey, ends: Ends) -> Option<St
     })
 }
 
-/// Runs a command for each way in which the clock may go on while it reads it, by at most this many
-/// milliseconds: each time with the readings before which it does, of which there are as many as
-/// `run` answers.
+/// Runs a command for each possible advance of the clock between its readings, by at most this many
+/// milliseconds. `run` gets the readings before which the clock advances, and returns the number of
+/// readings.
 pub(crate) fn each_pace(most: u64, mut run: impl FnMut(Vec<usize>) -> usize) {
     let mut paces = vec![Vec::new()];
     while let Some(steps) = paces.pop() {
@@ -229,7 +228,7 @@ pub(crate) fn each_pace(most: u64, mut run: impl FnMut(Vec<usize>) -> usize) {
     }
 }
 
-/// A script that took longer than that is not compared with everything that may have been.
+/// A script that took longer than that is not compared with every possible outcome.
 const MOST_STEPS: u64 = 3;
 
 #[test]

@@ -1,5 +1,5 @@
-//! Random calls of the scripts of the queue of those that wait fairly, and what others do to its
-//! keys.
+//! Random calls of the scripts of the queue of fair waiters, and changes of its keys by other
+//! clients.
 
 use quorlock_sim::CommandKind::{Enter, Leave};
 use quorlock_tests::Random;
@@ -8,10 +8,10 @@ use crate::commands::{Arguments, arguments, token};
 use crate::kinds::{call, life};
 use crate::scripts::{fleet, span};
 
-/// Those that wait, each with a place; all for the same lock. The third one has a token's name.
+/// The waiters, each with a place; all for the same lock. The third one has a token's name.
 const PLACES: [&str; 4] = ["1", "2", "10", "3"];
 
-/// How long places live: mostly for a while, so that a queue comes to be.
+/// How long places live: usually long enough for a queue to form.
 const LEASES: [&str; 6] = ["3", "20", "1000", "1000", "1000", "1000"];
 const NUMBERS: [&str; 10] = ["0", "0", "0", "0", "1", "7", "8", "12", "9007199254740991", "9007199254740992"];
 
@@ -56,7 +56,7 @@ pub(crate) fn queue(random: &mut Random) -> Arguments {
     call(random, Enter, &keys, values)
 }
 
-/// Others lose a key of the queue, or have it be something else.
+/// Other clients delete a key of the queue, or replace it by another type.
 pub(crate) fn beside_queue(random: &mut Random) -> Arguments {
     let own = key_of(place(random));
     match random.below(10) {
@@ -71,7 +71,7 @@ pub(crate) fn beside_queue(random: &mut Random) -> Arguments {
     }
 }
 
-/// What becomes of the queue, with others in between.
+/// The life of the queue, with other calls in between.
 pub(crate) fn queue_story(random: &mut Random) -> Vec<Arguments> {
     let length = 4 + random.below(8);
     (0..length).map(|_| if random.one_in(10) { beside_queue(random) } else { queue(random) }).collect()

@@ -25,8 +25,8 @@ impl Line {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// Once the server has hung up nothing can be written, and what it said before is still to be
-    /// read.
+    /// After the server has closed the connection, nothing can be written, but its earlier replies
+    /// can still be read.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.get_mut().write_all(bytes);
     }
@@ -61,11 +61,11 @@ pub(crate) struct Seen {
     pub(crate) text: Option<Vec<u8>>,
     /// Its members with their scores, if it is a sorted set.
     pub(crate) scores: BTreeMap<Vec<u8>, i64>,
-    /// What PTTL says.
+    /// The answer to PTTL.
     pub(crate) left: i64,
 }
 
-/// The connection with which the server is looked at; no password stops it.
+/// The connection for inspecting the server; it needs no password.
 pub(crate) struct Control {
     client: RawClient,
 }

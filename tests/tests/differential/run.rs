@@ -25,16 +25,16 @@ const LINES: usize = 4;
 const LONGEST_BATCH: usize = 20;
 /// How many commands a failure shows.
 const SHOWN: usize = 40;
-/// A batch during which the server's clock went on by more is not compared: too much could have
+/// A batch during which the server's clock advanced by more is not compared: too much could have
 /// happened.
 const WIDEST_SPAN_MS: u64 = 3;
 
-/// A server hangs up on those who have not given their password once more than 1 KiB of replies
+/// A server disconnects clients without a password once more than 1 KiB of replies
 /// waits for them, which depends on how fast they read.
 const MOST_UNTRUSTED_BYTES: usize = 1_000;
 const NOAUTH: &[u8] = b"-NOAUTH";
 
-/// What a run found, all of it the same.
+/// The counts of a run without differences.
 pub(crate) struct Report {
     seed: u64,
     version: Version,
@@ -43,7 +43,7 @@ pub(crate) struct Report {
     spread: u64,
     most_outcomes: usize,
     lost: u64,
-    /// How often each script of several targets, of seats and of queues did what it was asked for.
+    /// How often each script of several targets, of seats and of queues succeeded.
     done: [u64; KINDS.len()],
     took: Duration,
 }
@@ -106,7 +106,7 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
 }
 
 impl Run {
-    /// What no command brings about.
+    /// Events that no command causes.
     fn happen(&mut self) {
         if self.random.one_in(30) {
             thread::sleep(Duration::from_millis(self.random.number() % 12));
@@ -124,7 +124,7 @@ impl Run {
         }
     }
 
-    /// A replica of nobody: it refuses writes and goes on answering.
+    /// A replica without a master: it refuses writes and still answers.
     fn set_replica(&mut self, is_replica: bool) {
         let words = if is_replica { ["REPLICAOF", "127.0.0.1", "1"] } else { ["REPLICAOF", "NO", "ONE"] };
         assert!(self.control.command(&words).text().is_some());
@@ -282,8 +282,7 @@ impl Run {
         }
     }
 
-    /// Goes on without having compared: what a connection has agreed upon is known, what keys there
-    /// are is not.
+    /// Continues without a comparison: the states of connections are known, but not the keys.
     fn lose(&mut self, mut session: Session, bytes: &[u8], (line, number, flow): (Line, usize, Flow)) {
         self.report.lost += 1;
         let _ = self.master.serve(
@@ -322,7 +321,7 @@ impl Run {
     }
 }
 
-/// A request that a browser was tricked into sending ends the connection without a word.
+/// A request that a browser was tricked into sending ends the connection without a reply.
 fn is_http(bytes: &[u8]) -> bool {
     let bytes = bytes.to_ascii_lowercase();
     bytes.starts_with(b"post") || bytes.starts_with(b"host:")

@@ -1,5 +1,5 @@
-//! Random calls of Quorlock's scripts, and what they find: counters that are no numbers, markers of
-//! other lives and other fleets.
+//! Random calls of Quorlock's scripts, and the keys that they find: counters that are not numbers,
+//! markers from before a restart and of other fleets.
 
 use quorlock_sim::CommandKind::{
     self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, AcquireReading, Attend, Extend, ExtendFenced,
@@ -10,10 +10,10 @@ use crate::commands::{Arguments, arguments, key, life, token};
 use crate::kinds::KINDS;
 use quorlock_tests::Random;
 
-/// What each script takes behind the lock's key: whether a counter, whether a marker; then values,
-/// of which `t` is a token, `l` a life, `n` a number that the counter may have, `d` a token's
-/// digest, `s` the set of those who share, `w` the mark of those who wait, `T` some tokens, and `f`
-/// the two numbers of a fleet.
+/// The arguments of each script after the lock's key: whether a counter, whether a marker; then
+/// values, of which `t` is a token, `l` a life, `n` a number that the counter may have, `d` a
+/// token's digest, `s` the set of sharers, `w` the mark of waiters, `T` some tokens, and `f` the
+/// two numbers of a fleet.
 const SCRIPTS: [(CommandKind, &str, &str); 16] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
@@ -33,10 +33,10 @@ const SCRIPTS: [(CommandKind, &str, &str); 16] = [
     (Open, "m", "f"),
 ];
 
-/// What the digests of the most frequent tokens begin with, and what is none.
+/// The beginnings of the digests of the most frequent tokens, and an invalid one.
 const DIGESTS: [&[u8]; 3] = [b"63bed51553feff34", b"bc182995171373a8", b""];
 
-/// Keys that may be shared, with the sets of those who share them and the marks of those who wait.
+/// Keys that may be shared, with the sets of their sharers and the marks of their waiters.
 const SHARED: [[&str; 3]; 3] =
     [["a", "shared a", "want a"], ["c", "shared c", "want c"], ["d", "shared d", "want d"]];
 
@@ -64,7 +64,7 @@ const NUMBERS: [&[u8]; 18] = [
 const SPANS: [&[u8]; 10] = [b"5", b"5", b"5", b"20", b"0", b"1000", b"abc", b" 5", b"2.5", b"5\x007"];
 const FLEETS: [&[u8]; 7] = [b"3", b"3", b"3", b"5", b"x", b"3\x007", b"1003"];
 
-/// What a marker is about: the server's present life and time.
+/// The values of a marker: the server's replication id and time.
 pub(crate) struct Site {
     pub(crate) replication_id: String,
     pub(crate) now: u64,
@@ -136,7 +136,7 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
     call
 }
 
-/// Another client sets the counter, or looks at it.
+/// Another client sets the counter, or reads it.
 pub(crate) fn count(random: &mut Random) -> Arguments {
     match random.below(3) {
         0 => arguments(&[b"GET", b"counter"]),
@@ -144,7 +144,8 @@ pub(crate) fn count(random: &mut Random) -> Arguments {
     }
 }
 
-/// A marker of this life or another, written now or then, of one fleet or another; or what is none.
+/// A marker of this replication id or another, from now or earlier, of one fleet or another; or an
+/// invalid one.
 pub(crate) fn marker(random: &mut Random, site: &Site) -> Arguments {
     if random.one_in(4) {
         return arguments(&[random.of(&[&b"GET"[..], b"DEL"]), b"marker"]);

@@ -1,9 +1,9 @@
-//! Client tracking: several connections, a command on one of them at a time, and everything that
-//! any of them is told.
+//! Client tracking: several connections, a command on one of them at a time, and the pushes to all
+//! of them.
 //!
-//! After each command every connection asks for an echo, behind which nothing of the command can
-//! come any more. The server deletes keys that have ended only where a client reads them, but for
-//! moments in which it is allowed to do more.
+//! After each command every connection sends an ECHO: all pushes of the command arrive before its
+//! reply. The server deletes expired keys only if a client reads them, except moments in which it
+//! is allowed to do more.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -24,17 +24,16 @@ use crate::scripts::{Site, marker};
 use crate::versions::Version;
 
 const LINES: usize = 3;
-/// With more outcomes to choose from everything starts from an empty server.
+/// With more possible outcomes, the run restarts from an empty server.
 const MOST_OUTCOMES: usize = 60;
 const SHOWN: usize = 30;
-/// A command during which the server's clock went on by more is not compared: too much could have
+/// A command during which the server's clock advanced by more is not compared: too much could have
 /// happened.
 const WIDEST_SPAN_MS: u64 = 4;
-/// The server has come by all keys twice.
+/// By then the server has checked all keys twice.
 const ROUNDS: Duration = Duration::from_millis(250);
 
-/// What the model may be, with the earliest millisecond of the server's clock at which it can be
-/// so.
+/// A possible state of the model, with the earliest millisecond of the server's clock for it.
 #[derive(Clone)]
 struct State {
     master: Master,
@@ -42,7 +41,7 @@ struct State {
     at: u64,
 }
 
-/// What each connection was told, frame by frame.
+/// The pushes to each connection, frame by frame.
 type Heard = Vec<Vec<Vec<u8>>>;
 
 pub(crate) struct Report {
@@ -60,7 +59,7 @@ struct Run {
     lines: Vec<Line>,
     states: Vec<State>,
     random: Random,
-    /// What becomes of one claim, the end first.
+    /// The steps of one claim, the last one first.
     story: Vec<Arguments>,
     echoes: u64,
     told: VecDeque<String>,
@@ -70,7 +69,7 @@ struct Run {
 /// Compares this many commands.
 ///
 /// # Panics
-/// When any connection is told something else, with the commands that led to it.
+/// When any connection gets other pushes, with the commands that led to it.
 pub(crate) fn compare(seed: u64, commands: u64) -> Report {
     let version = Version::of(&Control::of(&RedisServer::start()).command(&["INFO", "server"]));
     let options = ServerOptions::new();
@@ -90,7 +89,7 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
     let began = Instant::now();
     for line in 0..LINES {
         run.execute(line, &arguments(&[b"HELLO", b"3"]));
-        // One of them is told of its own doings.
+        // One of them is notified of its own changes.
         let tracking = arguments(&[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]);
         run.execute(line, if line == 0 { &tracking[..3] } else { &tracking });
     }
@@ -144,7 +143,7 @@ impl Run {
                 let site = Site { replication_id, now: self.control.time() };
                 if random.one_in(2) { marker(random, &site) } else { members(random, &site) }
             }
-            // In the other database a few keys are read that have changed in the first.
+            // Some keys that have changed in the first database are read in the other one.
             4 => arguments(&[b"SELECT", random.of(&[&b"0"[..], b"0", b"1"])]),
             _ => loop {
                 let command = command(random);
@@ -181,7 +180,7 @@ impl Run {
                     if same(version, (line, &command), &model, &real) {
                         let database = state.sessions[line].database();
                         for (at, mut master) in looked_at_again(&command, database, &state.master, at, end) {
-                            // It was told with the command.
+                            // It was notified with the command.
                             master.take_pushes().for_each(drop);
                             keep(&mut kept, State { master, sessions: state.sessions.clone(), at });
                         }
@@ -199,8 +198,7 @@ impl Run {
         self.states = kept;
     }
 
-    /// Goes on from an empty server without having compared: what a connection has agreed upon is
-    /// known.
+    /// Continues from an empty server without a comparison: the states of connections are known.
     fn lose(&mut self, line: usize, command: &Command, end: u64) {
         self.report.lost += 1;
         self.states.truncate(1);
@@ -210,7 +208,7 @@ impl Run {
         self.start_anew();
     }
 
-    /// Every connection's echo, this one's first, and all that came before it.
+    /// Every connection's reply to ECHO, this one's first, and everything before it.
     fn listen(&mut self, first: usize) -> Heard {
         let mut heard: Heard = vec![Vec::new(); LINES];
         for line in (0..LINES).map(|place| (first + place) % LINES) {
@@ -223,7 +221,7 @@ impl Run {
         heard
     }
 
-    /// The server deletes by itself what has ended.
+    /// The server deletes expired keys by itself.
     fn let_it_come_by(&mut self) {
         let start = self.control.time();
         assert!(self.control.command(&["DEBUG", "SET-ACTIVE-EXPIRE", "1"]).is_ok());
@@ -233,7 +231,7 @@ impl Run {
         let end = self.control.time();
         self.report.rounds += 1;
         self.tell(format!("the server comes by [{start}..{end}]\n{}", written(&real)));
-        // In which order is its own affair.
+        // Their order depends on the server.
         real.iter_mut().for_each(|frames| frames.sort());
         let mut kept = Vec::new();
         for before in std::mem::take(&mut self.states) {
@@ -253,7 +251,7 @@ impl Run {
         self.states = kept;
     }
 
-    /// Another client empties the server, whatever it holds.
+    /// Another client flushes the server.
     fn start_anew(&mut self) {
         assert!(self.control.command(&["FLUSHALL"]).is_ok());
         let real = self.listen(0);
@@ -280,7 +278,7 @@ impl Run {
 }
 
 impl State {
-    /// What all connections hear, and how often the command has read the clock.
+    /// The pushes to all connections, and how often the command has read the clock.
     fn execute(&mut self, line: usize, command: &Command, (at, steps): (u64, Vec<usize>)) -> (Heard, usize) {
         self.master.set_script_steps(Some(steps));
         let mut reply = Vec::new();
@@ -304,7 +302,7 @@ impl State {
     }
 }
 
-/// Of outcomes that are the same, the earliest.
+/// The earliest of equal outcomes.
 fn keep(kept: &mut Vec<State>, new: State) {
     let is_same = |state: &&mut State| state.master == new.master && state.sessions == new.sessions;
     match kept.iter_mut().find(is_same) {
@@ -313,7 +311,7 @@ fn keep(kept: &mut Vec<State>, new: State) {
     }
 }
 
-/// The reply in other words, if need be, and every push as it is.
+/// The reply, if necessary in the model's wording, and every push unchanged.
 fn same(version: Version, (line, command): (usize, &Command), model: &Heard, real: &Heard) -> bool {
     (0..LINES).all(|other| match (model[other].as_slice(), real[other].as_slice()) {
         ([reply, pushes @ ..], [real, heard @ ..]) if other == line => {

@@ -1,4 +1,4 @@
-//! What other servers do otherwise than Redis 7.0, which is what the model is a model of.
+//! The differences of other servers from Redis 7.0, which the model follows.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl Version {
         !self.is_valkey && (self.major, self.minor) == (7, 0)
     }
 
-    /// Whether the command is not sent to this server, because it does something else there.
+    /// Whether the command must not be sent to this server, because it has another effect there.
     pub(crate) fn leaves_out(self, arguments: &Arguments) -> bool {
         let upper: Vec<Vec<u8>> = arguments.iter().map(|argument| argument.to_ascii_uppercase()).collect();
         let words: Vec<&[u8]> = upper.iter().map(Vec::as_slice).collect();
@@ -44,26 +44,26 @@ impl Version {
             .any(|(applies, ours, theirs)| applies(self) && starts(model, ours) && starts(real, theirs))
     }
 
-    /// Whether keys that have ended are gone on a replica. Before 7.0 scripts still saw them there.
+    /// Whether expired keys are gone on a replica. Before 7.0 scripts still saw them there.
     pub(crate) fn hides_ended_keys_on_replicas(self) -> bool {
         !self.is_before_7()
     }
 
-    /// Whether a script has read for its caller what it has read, and not all keys that it was
-    /// given.
+    /// Whether the caller of a script has read the keys that the script read, instead of all keys
+    /// that it was given.
     pub(crate) fn tracks_scripts(self) -> bool {
         self.is_valkey || (self.major, self.minor) >= (7, 2)
     }
 
-    /// Whether readers are told otherwise of this command: Valkey sets nothing that has ended
-    /// before, and tells only of what it deletes.
+    /// Whether this command notifies readers differently: Valkey does not set expired keys, and
+    /// notifies only of keys that it deletes.
     pub(crate) fn tells_otherwise(self, arguments: &Arguments) -> bool {
         let is_instant =
             |word: &Vec<u8>| [b"EXAT", &b"PXAT"[..]].iter().any(|name| word.eq_ignore_ascii_case(name));
         self.is_valkey && arguments.iter().any(is_instant)
     }
 
-    /// Whether DEBUG has to be allowed.
+    /// Whether DEBUG must be enabled.
     pub(crate) fn asks_for_debug(self) -> bool {
         !self.is_before_7()
     }
@@ -80,7 +80,7 @@ impl Version {
         !self.is_before_7()
     }
 
-    /// What becomes of a key in the millisecond of its end. Redis after 7.0 deletes it already
+    /// What happens to a key in the millisecond of its expiry. Redis after 7.0 deletes it already
     /// then, in the background, but does not hide it before.
     pub(crate) fn ends(self) -> Ends {
         if self.is_redis_after_7_0() { Ends::MaybeEarly } else { Ends::Late }
@@ -110,7 +110,7 @@ impl Version {
 type Applies = fn(Version) -> bool;
 type IsMeant = fn(&[&[u8]]) -> bool;
 
-/// Commands, in capitals, that other servers do not know or read otherwise.
+/// Commands, in capitals, that other servers do not know or read differently.
 const LEFT_OUT: &[(Applies, IsMeant)] = &[
     // Commands and options that came with Redis 7.0.
     (Version::is_before_7, |words| words[0] == b"PEXPIRETIME"),
@@ -124,17 +124,16 @@ const LEFT_OUT: &[(Applies, IsMeant)] = &[
     }),
     (Version::is_before_7, |words| words[0] == b"INFO" && words.len() > 2),
     (Version::is_before_7, |words| words[0] == b"SCRIPT" && words.len() == 2),
-    // Redis empties databases in the background; garbage that was sent behind such a command is
-    // never answered then.
+    // Redis empties databases in the background; garbage after such a command is never answered
+    // then.
     (Version::is_redis_after_7_0, |words| matches!(words[0], b"FLUSHALL" | b"FLUSHDB")),
-    // So far from now, what a script adds to an end is a whole number on later servers. Before it
-    // was a power of ten, which no command takes.
+    // For expiries this far away, the sum in a script is a whole number on later servers. On
+    // earlier ones it is a power of ten, which no command accepts.
     (Version::is_after_7_0, |words| {
         let ends = [&b"9223372036854775807"[..], b"9000000000000000"];
         matches!(words[0], b"SET" | b"EXPIRE") && words.iter().any(|word| ends.contains(word))
     }),
-    // Where a reply is still waiting to be sent, these servers answer a wrong password with
-    // nothing at all.
+    // If a reply is still waiting to be sent, these servers do not answer a wrong password.
     (Version::swallows_refusals, |words| match words {
         [b"AUTH"] | [b"AUTH", b"SECRET"] | [b"AUTH", b"DEFAULT", b"SECRET"] => false,
         [b"AUTH", ..] => true,
@@ -153,9 +152,9 @@ const LEFT_OUT: &[(Applies, IsMeant)] = &[
     (Version::is_before_7, |words| words[0] == b"CLIENT" && words.get(1) == Some(&&b"NO-EVICT"[..])),
 ];
 
-/// The same reply in other words: how the model's begins, and how the server's does.
+/// The same reply in other words: the beginning of the model's and of the server's.
 const WORDS: &[(Applies, &str, &str)] = &[
-    // Before 7.0, subcommands were not commands of their own.
+    // Before 7.0, subcommands were not separate commands.
     (Version::is_before_7, "-ERR unknown command '", "-ERR unknown command `"),
     (
         Version::is_before_7,
@@ -176,7 +175,7 @@ const WORDS: &[(Applies, &str, &str)] = &[
     // Errors in scripts came wrapped.
     (Version::is_before_7, "-ERR Lua redis lib command arguments", "-@user_script: "),
     (Version::is_before_7, "-ERR Lua redis lib command arguments", WRAPPED),
-    // So were those that the script returns, where the command was not even tried.
+    // So were errors that the script returns if the command was not even tried.
     (Version::is_before_7, "-OOM command not allowed", "-@user_script: "),
     (Version::is_before_7, "-READONLY You can't write", "-@user_script: "),
     (Version::is_before_7, "-ERR user_script:", WRAPPED),
@@ -188,14 +187,14 @@ const WORDS: &[(Applies, &str, &str)] = &[
         "-ERR Lua redis lib command arguments",
         "-ERR Command arguments must be strings or integers",
     ),
-    // Redict, which tells the version of Redis that it is compatible with.
+    // Redict, which reports the version of Redis that it is compatible with.
     (
         Version::is_redis_after_7_0,
         "-ERR Lua redis lib command arguments",
         "-ERR Lua redict lib command arguments",
     ),
     (Version::is_after_7_0, "-NOAUTH HELLO must be called", "-NOAUTH HELLO must be called"),
-    // Who is not known does not learn which commands there are.
+    // A client that is not logged in does not learn which commands exist.
     (Version::is_valkey, "-ERR unknown ", "-NOAUTH "),
     (Version::is_valkey, "-ERR wrong number of arguments for '", "-NOAUTH "),
     (

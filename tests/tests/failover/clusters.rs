@@ -7,7 +7,7 @@ use quorlock_tests::servers_speak_tls;
 
 use crate::scene::Turn;
 
-/// `cargo xtask failover --cluster` goes on for longer.
+/// `cargo xtask failover --cluster` runs longer.
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn clients_with_confirmed_votes_never_hold_one_lock_together_while_slots_change_their_owners() {

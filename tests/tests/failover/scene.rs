@@ -13,21 +13,21 @@ use quorlock_tests::chaos::checker::Rule;
 use quorlock_tests::failover::{Account, Trust};
 use quorlock_tests::{FaultProxy, RedisServer, ServerOptions, Transport, eventually};
 
-/// Far beyond what anything takes that works, on a busy machine too.
+/// Far longer than anything takes that works, even on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// The longest TTL of all clients, and so the quarantine.
 pub(crate) const LONGEST: Duration = Duration::from_millis(1_500);
-/// A request may lie at a server that stands still for this long. A server may take 100 ms longer
+/// A request may wait at a stopped server for this long. A server may take 100 ms longer
 /// than a part of it for a `WAIT`.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_200);
-/// How long clients of the old primary ask it.
+/// How long clients of the old primary send requests to it.
 const ASKED_FOR: Duration = Duration::from_millis(300);
 const REPLICAS: usize = 2;
-/// What cannot be made to happen for certain is tried so often.
+/// How often to try what cannot be made to happen reliably.
 const ROUNDS: usize = 20;
 
-/// How many of these tests run at once. More: clients come too late on two cores to find what the
-/// restart guard alone lets happen. Fewer: the tests take longer.
+/// How many of these tests run at once. More: on two cores clients are too late to show the
+/// failures of the restart guard alone. Fewer: the tests take longer.
 static TURNS: (Mutex<usize>, Condvar) = (Mutex::new(3), Condvar::new());
 
 /// One of the tests that run at once, until it is dropped.
@@ -51,18 +51,18 @@ impl Drop for Turn {
     }
 }
 
-/// What keeps the old primary from seeing the failover, and how it goes on behind it.
+/// What keeps the old primary from seeing the failover, and how it continues afterwards.
 pub(crate) trait Story {
     /// Keeps it from seeing anything. When this returns, an acknowledgement of each replica is on
     /// its way.
     fn blind(&mut self, scene: &Scene);
 
-    /// Lets it see again. `ask` has its clients ask for the lock from then on.
+    /// Lets it see again. `ask` makes its clients request the lock from then on.
     fn see(&mut self, scene: &Scene, ask: &mut dyn FnMut());
 }
 
-/// A primary with two replicas, which another server will have as well: its own replica before, and
-/// in the place of the old primary afterwards.
+/// A primary with two replicas, and another server, which first is a second replica and then
+/// replaces the old primary.
 pub(crate) struct Scene {
     pub(crate) primary: RedisServer,
     promoted: RedisServer,
@@ -70,7 +70,7 @@ pub(crate) struct Scene {
     _stand_in: RedisServer,
     /// Between each replica and the primary.
     pub(crate) links: [FaultProxy; REPLICAS],
-    /// What clients know: whichever server is the primary, for new connections.
+    /// What clients know: the server that is the primary, for new connections.
     names: Vec<(Trust, FaultProxy)>,
 }
 
@@ -92,7 +92,7 @@ impl Scene {
         scene
     }
 
-    /// Of one way to trust, or of all that are opened at once.
+    /// For one kind of trust, or for all that are opened at once.
     fn open(&self, transport: &Transport) -> Vec<(Trust, Locker)> {
         let open = |(trust, name): &(Trust, FaultProxy)| {
             let config = Config::builder([trust.url(name.address(), REPLICAS)]).restart_guard(LONGEST);
@@ -122,8 +122,8 @@ fn is_complete(primary: &RedisServer) {
     });
 }
 
-/// Tells the story until it has shown two holders of one lock to clients of each way to trust but
-/// one, for which there may never be two.
+/// Repeats the story until it has shown two holders of one lock for each kind of trust except one,
+/// for which there may never be two.
 pub(crate) fn tell(mut story: impl Story) {
     let _turn = Turn::wait();
     let mut seen: BTreeMap<Trust, usize> = Trust::of_one_master().iter().map(|trust| (*trust, 0)).collect();
@@ -141,7 +141,7 @@ pub(crate) fn tell(mut story: impl Story) {
     panic!("this story shows nothing: {seen:?}");
 }
 
-/// Returns the ways in which two held one lock.
+/// Returns the kinds of trust for which two clients held one lock.
 fn once(transport: &Transport, story: &mut impl Story) -> Vec<Trust> {
     let scene = Scene::start();
     let directory = tempfile::tempdir().unwrap();
@@ -192,7 +192,7 @@ fn once(transport: &Transport, story: &mut impl Story) -> Vec<Trust> {
     accounts.iter().filter(|(_, account)| two_held(account)).map(|(trust, _)| *trust).collect()
 }
 
-/// A client of the old primary asks for the lock until it is granted, and looks at it for a moment.
+/// A client of the old primary requests the lock until it is granted, and checks it for a moment.
 fn ask(account: &Account, locker: &Locker) {
     let end = Instant::now() + ASKED_FOR;
     loop {

@@ -11,7 +11,7 @@ use quorlock_tests::{Transport, eventually};
 
 use crate::scene::{LONGEST, SOON, Turn};
 
-/// `cargo xtask failover` goes on for longer.
+/// `cargo xtask failover` runs longer.
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn clients_with_confirmed_votes_never_hold_one_lock_together_while_primaries_fail_over() {
@@ -35,8 +35,8 @@ fn clients_with_confirmed_votes_never_hold_one_lock_together_while_primaries_fai
     );
 }
 
-/// A locker that finds the primary by the sentinels, also one that they and the replicas are cut
-/// off from, and counts votes that are confirmed.
+/// A locker that finds the primary through the sentinels, even if the primary is cut off from them
+/// and the replicas, and counts confirmed votes.
 fn open(transport: &Transport, group: &SentinelGroup) -> Locker {
     let config = Config::builder([Trust::Confirmed.url_by_sentinels(group)]).restart_guard(LONGEST);
     let config = config.ttl(LONGEST).timeout(SOON).request_timeout(Duration::from_millis(400));
@@ -81,7 +81,7 @@ fn a_holder_that_renews_at_the_old_primary_is_lost_before_the_new_one_grants() {
         eventually(SOON, "the primary votes", || old.try_lock("other").wait().is_ok());
         let held = old.lock("job").renew().wait().unwrap();
 
-        // The primary knows nothing yet, and the holder can reach it.
+        // The primary does not know of the failover yet, and the holder can reach it.
         deed.befall(&group, primary);
         let new = open(&transport, &group);
         let other = std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! What an old primary may take for fresh: acknowledgements that its replicas have sent before the
-//! failover, and that it reads after it.
+//! Acknowledgements that an old primary may count as fresh: its replicas have sent them before the
+//! failover, and it reads them afterwards.
 
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,8 @@ const AN_ACKNOWLEDGEMENT: Duration = Duration::from_millis(1_300);
 /// Longer than the failover and the quarantine of the new primary.
 const BUSY_SECONDS: u64 = 5;
 
-/// The primary is stopped. Its clients have been idle, and ask shortly before it goes on.
+/// The primary is stopped. Its clients have been idle, and send requests shortly before it
+/// continues.
 struct Stopped {
     asked_before: Duration,
 }
@@ -44,7 +45,7 @@ fn requests_are_queued_at_a_stopped_primary_behind_acknowledgements() {
     tell(Stopped { asked_before: Duration::from_millis(600) });
 }
 
-/// The primary runs a script meanwhile, and no signal reaches anything.
+/// The primary runs a script meanwhile; no process is stopped.
 struct Busy {
     until: SystemTime,
 }
@@ -68,14 +69,14 @@ fn a_client_asks_shortly_before_a_long_script_of_the_primary_ends() {
     tell(Busy { until: SystemTime::UNIX_EPOCH });
 }
 
-/// The network between the primary and its replicas is down, and TCP brings everything later: the
-/// acknowledgements first, and the ends of the connections 300 ms behind them.
+/// The network between the primary and its replicas is down, and TCP delivers everything later: the
+/// acknowledgements first, and the ends of the connections 300 ms after them.
 struct Late;
 
 impl Story for Late {
     fn blind(&mut self, scene: &Scene) {
         scene.links.iter().for_each(|link| link.stall(Direction::Both));
-        // Longer than the scripts take for fresh, so that these find no replica.
+        // Longer than the scripts accept as fresh, so that they find no replica.
         sleep(2 * AN_ACKNOWLEDGEMENT);
     }
 

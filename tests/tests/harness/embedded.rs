@@ -1,4 +1,4 @@
-//! Embedded masters do behind the harness's handle what real servers do.
+//! Embedded masters behave like real servers in the harness.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn start() -> RedisServer {
 }
 
 #[test]
-fn what_a_test_asks_is_what_a_client_sees_and_is_not_counted() {
+fn a_test_reads_what_a_client_sees_without_being_counted() {
     let server = start();
     let mut client = RawClient::connect(server.address());
 
@@ -99,7 +99,7 @@ fn clients_are_counted_and_named() {
 }
 
 #[test]
-fn what_only_a_real_server_knows_is_no_option_of_an_embedded_master() {
+fn features_of_real_servers_are_not_options_of_an_embedded_master() {
     for options in [
         ServerOptions::new().unix_socket(),
         ServerOptions::new().config("maxclients 5"),

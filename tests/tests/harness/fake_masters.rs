@@ -1,4 +1,4 @@
-//! Fake masters say what they were told to say, to any client.
+//! Fake masters send the configured bytes to any client.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ fn a_fake_master_speaks_first() {
 
     assert_eq!(client.receive().unwrap(), Value::Error("LOADING not yet".to_owned()));
     assert_eq!((fake.accepted(), fake.connections()), (1, 1));
-    // Bytes are counted when they are written, and may be heard before.
+    // Bytes are counted after they are written, and may be received before.
     eventually_equals(SOON, "the bytes are counted", 18, || fake.bytes_taken());
     drop(client);
     eventually_equals(SOON, "the end is seen", 0, || fake.connections());
@@ -122,7 +122,7 @@ fn dropping_a_fake_master_ends_behaviours_that_are_blocked() {
     assert!(TcpStream::connect(address).is_err());
 }
 
-/// Says something and hears `length` bytes.
+/// Sends something and receives `length` bytes.
 fn hear(fake: &FakeMaster, length: usize) -> Vec<u8> {
     let mut stream = TcpStream::connect(fake.address()).unwrap();
     stream.set_read_timeout(Some(SOON)).unwrap();

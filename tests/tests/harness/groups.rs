@@ -1,5 +1,4 @@
-//! Groups of servers do what their names say. What becomes of one under sentinels is in the tests
-//! of failovers.
+//! Groups of servers behave as documented. The tests of failovers cover groups under sentinels.
 
 use quorlock_tests::groups::{ClusterGroup, Takeover};
 

@@ -17,7 +17,7 @@ const DELAY: Duration = Duration::from_millis(80);
 fn a_proxy_without_faults_passes_everything_on() {
     let (server, proxy) = world();
     let mut client = RawClient::connect(proxy.address());
-    // As much as an embedded master takes at once, and more than any buffer in between.
+    // As much as an embedded master reads at once, and more than any buffer in between.
     let big = "x".repeat(1_000_000);
 
     for _ in 0..8 {
@@ -158,7 +158,7 @@ fn a_black_hole_for_requests_swallows_them_and_hides_new_connections() {
 
     proxy.heal();
     assert!(is_silence(&old.try_command(&["PING"]).unwrap_err()), "what lost bytes stays mute");
-    assert_eq!(idle.command(&["PING"]).text(), Some("PONG"), "what lost nothing goes on");
+    assert_eq!(idle.command(&["PING"]).text(), Some("PONG"), "a connection without a loss continues");
     assert_eq!(RawClient::connect(proxy.address()).command(&["PING"]).text(), Some("PONG"));
     assert!(!server.exists("job"));
 }
@@ -261,7 +261,7 @@ fn injected_bytes_arrive_behind_those_under_way() {
 }
 
 #[test]
-fn new_connections_go_to_another_server_when_told() {
+fn new_connections_go_to_another_server_on_request() {
     let (_server, proxy) = world();
     let other = master();
     other.set_nx("job", "other");
@@ -301,7 +301,7 @@ fn a_server_that_reads_nothing_holds_back_the_client() {
 }
 
 #[test]
-fn dropping_a_proxy_closes_what_is_open_whatever_the_fault() {
+fn dropping_a_proxy_closes_open_connections_under_any_fault() {
     let (server, proxy) = world();
     let mut client = RawClient::connect(proxy.address());
     client.command(&["PING"]);

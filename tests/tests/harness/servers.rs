@@ -1,4 +1,4 @@
-//! Real servers start, stand still, die, come back and are gone in the end.
+//! Real servers start, are stopped, die, come back and are gone in the end.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
@@ -26,7 +26,7 @@ fn three_masters_start_at_once_and_are_independent() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn what_a_test_asks_a_server_is_what_the_server_holds() {
+fn a_test_reads_the_keys_that_the_server_holds() {
     let server = RedisServer::start();
 
     assert!(server.set_nx("job", "a"));
@@ -145,7 +145,7 @@ fn a_server_is_gone_when_the_test_process_is_killed() {
     process.kill().unwrap();
     process.wait().unwrap();
 
-    // The process that adopts the dead server may wait for it late, or never.
+    // The process that adopts the dead server may reap it late, or never.
     eventually(SOON, "the server has died with its test", || !process_exists(pid) || is_zombie(pid));
 }
 

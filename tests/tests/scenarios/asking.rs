@@ -1,4 +1,4 @@
-//! Asking about locks, clearing them, and keeping others out behind a release.
+//! Inspecting locks, clearing them, and keeping others out after a release.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use quorlock_core::{Deletion, ForceReleaseError, InspectError, KeyState, LockSta
 
 use crate::kit::*;
 
-pub(crate) fn an_inspection_tells_who_holds_a_lock_and_for_how_long(transport: &Transport) {
+pub(crate) fn an_inspection_reports_the_holder_of_a_lock_and_for_how_long(transport: &Transport) {
     let masters = masters(3);
     let [locker, other] = [(); 2].map(|()| open(transport, &masters));
     assert!(locker.inspect("job").wait().unwrap().is_free());
@@ -62,7 +62,7 @@ pub(crate) fn an_inspection_does_not_wait_for_a_silent_master_for_long(transport
     masters[0].cont();
 }
 
-pub(crate) fn a_lock_of_anybody_can_be_cleared_and_its_holder_is_told(transport: &Transport) {
+pub(crate) fn a_lock_of_any_client_can_be_cleared_and_its_holder_is_notified(transport: &Transport) {
     let masters = masters(3);
     let [locker, other] = [(); 2].map(|()| open_hasty(transport, &masters));
     let guard = locker.lock("job").ttl(SECOND * 3).renew().wait().unwrap();
@@ -106,7 +106,7 @@ pub(crate) fn too_few_masters_that_clear_a_lock_are_an_error(transport: &Transpo
     assert!(error.to_string().contains("too few to free it"), "{error}");
 }
 
-pub(crate) fn a_least_time_to_hold_keeps_others_out_until_it_is_over(transport: &Transport) {
+pub(crate) fn a_minimum_hold_time_keeps_others_out_until_it_is_over(transport: &Transport) {
     let masters = masters(3);
     let [locker, other] = [(); 2].map(|()| open(transport, &masters));
     let guard = locker.lock("job").renew().wait().unwrap();
@@ -117,7 +117,7 @@ pub(crate) fn a_least_time_to_hold_keeps_others_out_until_it_is_over(transport: 
     assert!(release.keeps_for().is_some_and(|left| left <= SECOND));
     assert_eq!(release.wait(), Ok(Released::Freed));
     assert_eq!(watch.check(), Err(LossCause::Released));
-    // The life is the rest of the second and the drift, not the TTL of a minute.
+    // The key's life is the rest of the second and the drift, not the TTL of a minute.
     eventually(SOON, "all masters have answered", || {
         masters.iter().all(|master| master.pttl("job") <= 1_012)
     });
@@ -132,7 +132,7 @@ pub(crate) fn a_least_time_to_hold_keeps_others_out_until_it_is_over(transport: 
     no_key(&masters, "job");
 }
 
-pub(crate) fn a_least_time_longer_than_the_ttl_lengthens_the_keys(transport: &Transport) {
+pub(crate) fn a_minimum_hold_time_longer_than_the_ttl_lengthens_the_keys(transport: &Transport) {
     let masters = masters(3);
     let locker = open(transport, &masters);
     let guard = locker.lock("job").wait().unwrap();
@@ -142,14 +142,14 @@ pub(crate) fn a_least_time_longer_than_the_ttl_lengthens_the_keys(transport: &Tr
     eventually(SOON, "all masters have answered", || {
         masters.iter().all(|master| master.pttl("job") > 240_000)
     });
-    // The keys are nobody's now.
+    // The keys have no holder now.
     assert_eq!(locker.release("job", token).wait(), Err(ReleaseError::NotOurs(None)));
     assert!(!locker.inspect("job").token(token).wait().unwrap().is_ours());
     assert!(locker.inspect("job").wait().unwrap().is_held());
     assert_eq!(locker.force_release("job").wait().unwrap().deleted(), 3);
 }
 
-pub(crate) fn a_least_time_holds_for_every_kind_of_lock(transport: &Transport) {
+pub(crate) fn a_minimum_hold_time_works_for_every_kind_of_lock(transport: &Transport) {
     let masters = masters(3);
     let [locker, other] = [(); 2].map(|()| open(transport, &masters));
     let granted = Instant::now();
@@ -182,7 +182,7 @@ pub(crate) fn a_least_time_holds_for_every_kind_of_lock(transport: &Transport) {
     assert_eq!(all.release().wait(), Ok(Released::Freed));
 }
 
-pub(crate) fn a_least_time_that_is_over_is_an_ordinary_release(transport: &Transport) {
+pub(crate) fn a_minimum_hold_time_that_is_over_is_an_ordinary_release(transport: &Transport) {
     let masters = masters(3);
     let locker = open(transport, &masters);
     let guard = locker.lock("job").wait().unwrap();

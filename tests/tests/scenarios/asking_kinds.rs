@@ -1,5 +1,5 @@
-//! Asking about shared locks and permits, clearing them, releasing readers by their tokens, and
-//! clients that know nothing of kinds.
+//! Inspecting shared locks and permits, clearing them, releasing readers by their tokens, and
+//! clients that do not know kinds.
 
 use quorlock_core::{Group, LockState, Sharing, Target};
 
@@ -12,11 +12,11 @@ fn sharing(locker: &Locker, key: &str) -> Sharing {
     sharing
 }
 
-/// Waits until all masters have as many entries: late ones of a grant come behind it.
+/// Waits until all masters have as many entries: some arrive after the grant.
 #[track_caller]
 fn shared_on_all(masters: &[RedisServer], key: &str, by: usize) {
     let set = format!("quorlock:shared/{{{key}}}");
-    eventually_equals(SOON, "those who share", vec![Some(by); masters.len()], || {
+    eventually_equals(SOON, "sharers", vec![Some(by); masters.len()], || {
         let entries = |master: &RedisServer| master.command(&["ZREVRANGE", &set, "0", "-1"]);
         masters.iter().map(|master| entries(master).array().map(<[_]>::len)).collect()
     });
@@ -81,7 +81,7 @@ pub(crate) fn an_inspection_of_a_semaphore_tells_which_permits_are_held(transpor
     assert!(matches!(gpu.force_release(1024).wait(), Err(quorlock_core::ForceReleaseError::Invalid(_))));
 }
 
-pub(crate) fn all_permits_of_a_semaphore_are_told_in_one_answer(transport: &Transport) {
+pub(crate) fn all_permits_of_a_semaphore_are_reported_in_one_answer(transport: &Transport) {
     let masters = masters(3);
     let locker = open(transport, &masters);
     for master in masters.iter() {
@@ -95,7 +95,7 @@ pub(crate) fn all_permits_of_a_semaphore_are_told_in_one_answer(transport: &Tran
     assert_eq!(seen.to_string(), "permits 0 to 1023 of 1024 held");
 }
 
-pub(crate) fn a_thousand_readers_are_told_in_one_answer(transport: &Transport) {
+pub(crate) fn a_thousand_readers_are_reported_in_one_answer(transport: &Transport) {
     let masters = masters(3);
     let locker = open(transport, &masters);
     let reader = locker.read("doc").wait().unwrap();
@@ -111,14 +111,14 @@ pub(crate) fn a_thousand_readers_are_told_in_one_answer(transport: &Transport) {
     assert_eq!(reader.release().wait(), Ok(Released::Freed));
 }
 
-pub(crate) fn a_token_is_released_whatever_it_locks(transport: &Transport) {
+pub(crate) fn a_token_of_any_kind_of_lock_is_released(transport: &Transport) {
     let masters = masters(3);
     let [locker, other] = [(); 2].map(|()| open(transport, &masters));
     let stays = other.read("doc").wait().unwrap();
     for target in [Target::read("doc"), Target::share("team", Group::new("job:42").unwrap()), "job".into()] {
         let guard = locker.lock_all([target]).wait().unwrap();
         let name = guard.resource().to_string();
-        // Late votes of the grant come over another connection than the release.
+        // Late requests of the grant use another connection than the release.
         match name.as_str() {
             "job" => held_on(&masters, &guard, 3),
             name => shared_on_all(&masters, name, if name == "doc" { 2 } else { 1 }),

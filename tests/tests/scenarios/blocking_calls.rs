@@ -1,5 +1,5 @@
-//! `wait()` inside and outside of tokio's async code: it panics where the thread would wait for
-//! itself, and works everywhere else.
+//! `wait()` inside and outside tokio's async code: it panics if the thread would wait for itself,
+//! and works everywhere else.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,14 +21,14 @@ fn message(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// What a caller is told who waits inside of async code.
+/// The message to a caller that waits inside async code.
 fn refused<R>(wait: impl FnOnce() -> R) -> String {
     let Err(payload) = catch_unwind(AssertUnwindSafe(wait)) else { panic!("it waited") };
     message(&*payload)
 }
 
 #[test]
-fn waiting_inside_async_code_panics_and_names_the_cure() {
+fn waiting_inside_async_code_panics_and_says_what_to_do() {
     let masters = masters(3);
     for runtime in [current_thread(), multi_thread()] {
         let config = patient(masters.urls()).build().unwrap();

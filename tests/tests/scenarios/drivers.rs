@@ -1,12 +1,11 @@
-//! What only the async transports have: a driver that users place themselves, and that may end
-//! before its locker.
+//! The driver of the async transports: users run it themselves, and it may end before its locker.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use crate::kit::*;
 
-/// Everything on one thread: no answer has to change threads, and nothing waits for another thread.
+/// Everything on one thread: answers stay on it, and nothing waits for another thread.
 async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()>, masters: &[RedisServer]) {
     let locking = async move {
         let guard = locker.lock("job").await.unwrap();
@@ -34,7 +33,7 @@ async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()
             })
             .await;
 
-        // Dropped in a `select!` like this one, an acquisition leaves nothing.
+        // An acquisition that is dropped in a `select!` like this one leaves no key.
         occupy(masters, "held");
         let never = async { drop(locker.lock("held").timeout(None).await) };
         smol::future::or(never, async { _ = smol::Timer::after(millis(300)).await }).await;
@@ -48,8 +47,8 @@ async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()
     });
 }
 
-/// Waiters are told when a driver is dropped, and no request waits after that.
-async fn tells_of_the_end_of_its_driver(
+/// Waiters get an error when a driver is dropped, and no request waits after that.
+async fn the_end_of_its_driver_is_reported(
     locker: Locker,
     driver: impl Future<Output = ()>,
     masters: &[RedisServer],
@@ -69,12 +68,12 @@ async fn tells_of_the_end_of_its_driver(
     assert_eq!(guard.lost().await, LossCause::DriverEnded);
     assert!(matches!(locker.lock("other").await, Err(AcquireError::DriverEnded)));
     assert!(matches!(guard.extend(2 * TTL).await, Err(ExtendError::Lost(LossCause::DriverEnded))));
-    // It cannot say what the masters say, but what the sockets take is sent.
+    // It cannot report the masters' answers, but bytes that the sockets accept are sent.
     assert_eq!(guard.release().await, Err(ReleaseError::DriverEnded));
     no_key(masters, "job");
 }
 
-/// Makes the tests of one transport out of how it opens a locker with a driver and how it runs a
+/// Creates the tests of one transport from its functions that open a locker with a driver and run a
 /// future on this thread.
 macro_rules! drivers {
     ($transport:ident: $open:path, $block_on:expr) => {
@@ -92,12 +91,12 @@ macro_rules! drivers {
             }
 
             #[test]
-            fn whoever_waits_is_told_that_the_driver_has_ended() {
+            fn a_waiter_learns_that_the_driver_has_ended() {
                 let masters = masters(3);
                 let block_on = $block_on;
                 block_on(Box::pin(async {
                     let (locker, driver) = $open(patient(masters.urls()).build().unwrap());
-                    tells_of_the_end_of_its_driver(locker, driver, &masters).await;
+                    the_end_of_its_driver_is_reported(locker, driver, &masters).await;
                 }));
             }
         }
@@ -135,7 +134,7 @@ fn the_end_of_a_tokio_runtime_is_told_and_what_is_dropped_after_it_leaves_no_key
         drop(guard);
         no_key(&masters, "job");
     } else {
-        // A stream of a connector belongs to the runtime, and can be written to no longer.
+        // A stream of a connector belongs to the runtime, and can no longer be written to.
         let token = guard.token();
         drop(guard);
         assert!(masters.iter().all(|master| master.get("job").as_deref() == Some(&*token.expose())));

@@ -1,4 +1,4 @@
-//! Releases, dropped guards, given-up acquisitions, closed lockers: nothing stays behind.
+//! Releases, dropped guards, cancelled acquisitions, closed lockers: no key is left.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader};
@@ -75,7 +75,7 @@ pub(crate) fn a_guard_dropped_as_the_last_statement_of_main_leaves_no_key(transp
 
         assert!(process.status().unwrap().success());
 
-        // The process is gone, and what it wrote before its end arrives.
+        // The process is gone, and the bytes that it wrote before its end arrive.
         no_key(&masters, "job");
         // A quorum granted it; the third may have been too slow to be asked.
         assert!(masters.iter().filter(|master| master.calls(Calls::Set) > 0).count() >= 2);
@@ -93,7 +93,7 @@ pub(crate) fn a_forked_child_releases_nothing_and_waits_for_nothing(transport: &
     assert_eq!(said.next().as_deref(), Some("child: not valid, lock() refused, dropped"));
     assert_eq!(said.next().as_deref(), Some("parent: child ended, Ok(())"));
     assert!(masters.holding("job") >= 2, "the child has released the parent's lock");
-    // The parent goes on when its input ends.
+    // The parent continues when its input ends.
     drop(process.stdin.take());
     assert_eq!(said.next().as_deref(), Some("parent: released, Ok(Freed)"));
     assert!(process.wait().unwrap().success());

@@ -1,5 +1,4 @@
-//! Fair waiting: lockers of different processes are served in the order of their coming, on every
-//! transport.
+//! Fair waiting: lockers of different processes are served in order of arrival, on every transport.
 
 use std::sync::Mutex;
 use std::thread::{scope, sleep};
@@ -29,7 +28,7 @@ fn queued(masters: &[RedisServer], expected: usize) {
     });
 }
 
-/// A waiter that has died: its place lives for as long as it did not renew it.
+/// A waiter that has died: its place expires, because it is not renewed.
 fn die_waiting(master: &RedisServer, number: u8) {
     let place = QueuePlace::from_bytes([number; QueuePlace::BYTES]);
     let digits = String::from_utf8(place.to_hex().to_vec()).unwrap();
@@ -40,7 +39,7 @@ fn die_waiting(master: &RedisServer, number: u8) {
     assert!(master.command(&["SET", &own, &number, "PX", &lease]).is_ok());
 }
 
-pub(crate) fn fair_waiters_are_served_in_the_order_of_their_coming(transport: &Transport) {
+pub(crate) fn fair_waiters_are_served_in_order_of_arrival(transport: &Transport) {
     let masters = masters(3);
     let lockers: Vec<_> = (0..6).map(|_| open(transport, &masters)).collect();
     lockers.iter().for_each(all_ready);
@@ -55,7 +54,7 @@ pub(crate) fn fair_waiters_are_served_in_the_order_of_their_coming(transport: &T
                 sleep(millis(2));
                 assert_eq!(guard.release().wait(), Ok(Released::Freed));
             });
-            // The holder's place ends while it holds, and counts no more.
+            // The holder's place ends while it holds the lock, and no longer counts.
             eventually(SOON, "its place", || masters.iter().all(|master| places(master) >= number));
             sleep(millis(5));
         }
@@ -75,14 +74,14 @@ pub(crate) fn fair_waiters_that_died_cost_no_more_than_a_lease(transport: &Trans
     for number in 1..=20 {
         masters.iter().for_each(|master| die_waiting(master, number));
     }
-    // Nobody releases anything, and nobody tells of the dead ones but their ends.
+    // Nothing is released, and only expiry removes the dead waiters.
     let guard = locker.lock("job").fair().wait().unwrap();
     held_by_quorum(&masters, &guard);
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
     queued(&masters, 0);
 }
 
-pub(crate) fn a_fair_waiter_that_reaches_one_master_stops_nobody(transport: &Transport) {
+pub(crate) fn a_fair_waiter_that_reaches_one_master_blocks_no_other_waiter(transport: &Transport) {
     let masters = masters(3);
     let other = open(transport, &masters);
     let [half_way, most] = [proxies(&masters), proxies(&masters)];

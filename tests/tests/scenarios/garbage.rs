@@ -1,4 +1,4 @@
-//! Servers that say what no server says, and bounds that hold.
+//! Servers that send garbage, and bounds on memory.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ fn hostile_servers() -> Vec<FakeMaster> {
     ]
 }
 
-/// What this process occupies, in bytes, where the system tells.
+/// The memory of this process in bytes, if the system reports it.
 fn occupied() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/statm").ok()?;
     status.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
@@ -47,7 +47,7 @@ pub(crate) fn a_minority_that_talks_garbage_costs_nothing(transport: &Transport)
         no_key(&masters, "job");
     }
     let grown = before.and_then(|before| occupied()?.checked_sub(before)).unwrap_or(0);
-    // Other scenarios run in this process too; an endless reply that was kept would be gigabytes.
+    // Other scenarios run in this process too; storing an endless reply would take gigabytes.
     assert!(grown < 256 * MIB, "{grown} bytes");
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn a_majority_that_talks_garbage_is_a_clear_error(transport: &Transpo
     }
 }
 
-pub(crate) fn replies_that_nobody_asked_for_grant_nothing(transport: &Transport) {
+pub(crate) fn unsolicited_replies_grant_nothing(transport: &Transport) {
     let masters = masters(3);
     let proxies = proxies(&masters);
     let locker = transport.open(hasty(urls(&proxies)).build().unwrap());
@@ -90,8 +90,8 @@ pub(crate) fn replies_that_nobody_asked_for_grant_nothing(transport: &Transport)
         for proxy in &proxies {
             let before = proxy.accepted();
             proxy.inject(Direction::ToClient, injected.as_bytes());
-            // Behind a request nothing could tell it from the answer. Pushes mean nothing; all else
-            // ends the connection.
+            // After a request it could not be distinguished from the answer. Pushes are ignored;
+            // everything else ends the connection.
             if !injected.starts_with('>') {
                 eventually(SOON, "the connection is given up", || proxy.accepted() > before);
             }
@@ -129,7 +129,7 @@ pub(crate) fn a_full_pipeline_is_a_clear_error_and_passes(transport: &Transport)
     assert!(locker.lock("job").wait().is_ok());
 }
 
-pub(crate) fn many_threads_each_with_a_lock_of_its_own_share_five_connections(transport: &Transport) {
+pub(crate) fn many_threads_each_with_its_own_lock_share_five_connections(transport: &Transport) {
     let masters = masters(5);
     let locker = open(transport, &masters);
     let most = std::thread::scope(|scope| {
@@ -155,7 +155,7 @@ pub(crate) fn many_threads_each_with_a_lock_of_its_own_share_five_connections(tr
     no_keys_at_all(&masters);
 }
 
-pub(crate) fn many_tasks_each_with_a_lock_of_its_own_share_five_connections(transport: &Transport) {
+pub(crate) fn many_tasks_each_with_its_own_lock_share_five_connections(transport: &Transport) {
     let masters = masters(5);
     let locker = open(transport, &masters);
     transport.block_on(async {
@@ -183,7 +183,7 @@ pub(crate) fn many_tasks_each_with_a_lock_of_its_own_share_five_connections(tran
     no_keys_at_all(&masters);
 }
 
-pub(crate) fn one_key_has_one_holder_at_a_time_whoever_wants_it(transport: &Transport) {
+pub(crate) fn one_key_has_one_holder_at_a_time_among_all_clients(transport: &Transport) {
     let masters = masters(3);
     let holders = std::sync::atomic::AtomicUsize::new(0);
     let turns = std::sync::atomic::AtomicUsize::new(0);

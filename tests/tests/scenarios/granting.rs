@@ -1,4 +1,4 @@
-//! Grants, refusals and what they look like from outside.
+//! Grants and refusals, as seen from outside.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ pub(crate) fn every_key_is_a_plain_string_with_the_token_and_the_ttl(transport: 
         assert_eq!(master.command(&["TYPE", "invoice:42"]).text(), Some("string"));
         let pttl = master.pttl("invoice:42");
         assert!((20_000..=30_000).contains(&pttl), "{pttl}");
-        // The key outlives the promise.
+        // The key outlives the validity.
         assert!(u128::try_from(pttl).unwrap() >= guard.remaining().as_millis());
     }
 }
@@ -156,8 +156,8 @@ pub(crate) fn split_votes_of_two_and_four_masters_end_on_both_sides_at_once(tran
         );
         all_ready(&first);
         all_ready(&second);
-        // Each is far from the half that is near to the other, so both are there before either
-        // hears of it.
+        // Each is far from the half that is near to the other, so both requests arrive before
+        // either gets an answer.
         for place in 0..n {
             let far = if place < n / 2 { &theirs } else { &ours };
             far[place].delay(Direction::Both, Duration::from_secs(1));
@@ -180,7 +180,7 @@ pub(crate) fn split_votes_of_two_and_four_masters_end_on_both_sides_at_once(tran
     }
 }
 
-pub(crate) fn every_attempt_has_a_token_of_its_own(transport: &Transport) {
+pub(crate) fn every_attempt_has_its_own_token(transport: &Transport) {
     let server = RedisServer::start();
     let masters = std::slice::from_ref(&server);
     let locker = transport.open(patient([server.url()]).wake_ups(false).build().unwrap());
@@ -198,7 +198,7 @@ pub(crate) fn every_attempt_has_a_token_of_its_own(transport: &Transport) {
             line.text().unwrap().split(' ').skip(3).map(|word| word.trim_matches('"')).collect();
         let token = match words[..] {
             ["SET", _, token, ..] => token,
-            // With a life behind it: the others take it back.
+            // Its key has a TTL, and the other masters release theirs.
             ["EVAL" | "EVALSHA", .., "1", _, token, _] => token,
             _ => continue,
         };
@@ -207,7 +207,7 @@ pub(crate) fn every_attempt_has_a_token_of_its_own(transport: &Transport) {
     assert!(tokens.contains(&guard.token().expose()));
 }
 
-pub(crate) fn a_wait_shorter_than_the_request_time_out_is_used_for_more_than_one_attempt(
+pub(crate) fn a_wait_shorter_than_the_request_timeout_is_used_for_more_than_one_attempt(
     transport: &Transport,
 ) {
     let masters = masters(3);
@@ -241,7 +241,7 @@ pub(crate) fn requests_that_make_no_sense_are_errors_and_send_nothing(transport:
     }
 
     assert_eq!(masters[0].calls(Calls::Set), 0);
-    // No time and no attempt at all are little, but no nonsense.
+    // A timeout of zero and zero attempts are small but valid.
     let result = locker.lock("job").timeout(Duration::ZERO).wait();
     assert!(matches!(result, Ok(_) | Err(AcquireError::NoQuorum(_))), "{result:?}");
     drop(result);

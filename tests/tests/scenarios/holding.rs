@@ -98,7 +98,7 @@ pub(crate) fn a_shorter_extension_that_reaches_one_of_five_masters_makes_no_seco
     for master in &masters[3..] {
         master.del("job");
     }
-    // From here on the rival tries all the time; it gets the lock only after the guard has ended.
+    // From here on the rival tries continuously; it gets the lock only after the guard has ended.
     let second = loop {
         match rival.try_lock("job").ttl(ttl).wait() {
             Ok(second) => break second,
@@ -128,8 +128,8 @@ pub(crate) fn renewal_keeps_a_lock_for_several_ttls_and_ends_with_the_release(tr
     no_key(&masters, "job");
 
     let renewals: Vec<_> = masters.iter().map(|master| master.calls(Calls::Extension)).collect();
-    // At a third of the TTL: about nine; one that spins makes thousands, and so does one that
-    // outlives its lock.
+    // At a third of the TTL there are about nine; a renewal that spins or outlives its lock makes
+    // thousands.
     assert!(renewals.iter().all(|renewals| (3..=30).contains(renewals)), "{renewals:?}");
     sleep(ttl);
     assert_eq!(masters.iter().map(|master| master.calls(Calls::Extension)).collect::<Vec<_>>(), renewals);
@@ -161,7 +161,8 @@ pub(crate) fn a_holder_whose_masters_die_is_told_not_later_than_the_end_of_valid
     }
 
     let end = Instant::now() + watch.remaining();
-    // A renewal that was under way may have moved the end; it never ends before it is told.
+    // A renewal that was under way may have moved the end; the guard never ends before that is
+    // reported.
     let told = scope(|scope| {
         let told = scope.spawn(|| (guard.lost().wait(), Instant::now(), guard.is_valid()));
         while watch.is_valid() {
@@ -192,7 +193,9 @@ pub(crate) fn renewal_of_dead_masters_does_not_spin(transport: &Transport) {
     assert!(scripts.iter().all(|scripts| *scripts < 200), "{scripts:?}");
 }
 
-pub(crate) fn keys_deleted_by_hand_on_a_majority_are_told_at_the_next_renewal(transport: &Transport) {
+pub(crate) fn keys_deleted_by_an_administrator_on_a_majority_are_reported_at_the_next_renewal(
+    transport: &Transport,
+) {
     let masters = masters(3);
     let locker = open_hasty(transport, &masters);
     let ttl = Duration::from_secs(9);
@@ -210,7 +213,7 @@ pub(crate) fn keys_deleted_by_hand_on_a_majority_are_told_at_the_next_renewal(tr
     assert_eq!(error, ReleaseError::NotOurs(Some(LossCause::NotHeld)));
 }
 
-pub(crate) fn keys_deleted_by_hand_on_a_minority_lose_nothing(transport: &Transport) {
+pub(crate) fn keys_deleted_by_an_administrator_on_a_minority_lose_nothing(transport: &Transport) {
     let masters = masters(3);
     let locker = open_hasty(transport, &masters);
     let guard = locker.lock("job").ttl(Duration::from_secs(2)).renew().wait().unwrap();
@@ -263,7 +266,7 @@ pub(crate) fn nothing_that_comes_late_makes_a_released_lock_valid_again(transpor
     }
 }
 
-pub(crate) fn an_extension_that_nobody_waits_for_any_more_is_known_to_the_guard(transport: &Transport) {
+pub(crate) fn an_extension_whose_future_was_dropped_is_known_to_the_guard(transport: &Transport) {
     let masters = masters(3);
     let locker = open(transport, &masters);
     let guard = locker.lock("job").wait().unwrap();

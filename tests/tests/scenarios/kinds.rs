@@ -33,7 +33,7 @@ pub(crate) fn several_resources_are_held_together_or_not_at_all(transport: &Tran
     assert!(next.fencing_token().unwrap() > first);
 }
 
-pub(crate) fn a_waiter_for_several_resources_is_told_of_each(transport: &Transport) {
+pub(crate) fn a_waiter_for_several_resources_is_notified_of_each(transport: &Transport) {
     let masters = masters(3);
     let (locker, other) = (open(transport, &masters), open(transport, &masters));
     let held = [locker.lock("a").wait().unwrap(), locker.lock("b").wait().unwrap()];
@@ -75,7 +75,7 @@ pub(crate) fn readers_share_and_a_writer_that_waits_comes_next(transport: &Trans
         drop(all);
         let writer = writer.join().unwrap();
         assert!(writer.fencing_token().unwrap() > last);
-        // Its release takes the mark away, so that readers need not wait for the end of that.
+        // Its release removes the mark, so readers need not wait until it expires.
         writer.release().wait().unwrap();
     });
     let reader = locker.read("doc").wait().unwrap();
@@ -108,8 +108,8 @@ pub(crate) fn a_writer_becomes_a_reader_at_once(transport: &Transport) {
     assert!(copied.downgrade().is_err(), "another process may know the token");
 }
 
-/// A request of the process that hands a lock over, if it is executed behind the release by another
-/// one, would leave its key.
+/// A request of the process that hands a lock over would leave its key if it is executed after the
+/// release by another process.
 #[track_caller]
 fn everywhere(masters: &[RedisServer], key: &str) {
     eventually_equals(SOON, "all masters have the key", vec![true; masters.len()], || {
@@ -136,7 +136,7 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_as_what_it_is(transport: &
     let (locker, other) = (open(transport, &masters), open(transport, &masters));
     let mixed = || [Target::write("order"), Target::read("tariff")];
     let reader = other.read("tariff").wait().unwrap();
-    // A request that is executed behind the release would leave its key.
+    // A request that is executed after the release would leave its key.
     let everywhere = |guard: Guard| {
         eventually(SOON, "all masters have it", || masters.iter().all(|master| master.exists("order")));
         guard.hand_over().unwrap()
@@ -150,7 +150,7 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_as_what_it_is(transport: &
     let [first, second] = mixed();
     assert_eq!(other.release_all([second, first], handed).wait(), Ok(Released::Freed));
     no_key(&masters, "order");
-    // It took nothing from the other reader.
+    // It did not affect the other reader.
     reader.extend(TTL).wait().unwrap();
     let again = other.release_all(mixed(), handed).wait();
     assert_eq!(again, Err(ReleaseError::NotOurs(None)));
@@ -200,7 +200,7 @@ pub(crate) fn permits_are_let_in_up_to_their_number(transport: &Transport) {
         assert_eq!(indexes, [0, 1, 2], "{count} masters");
         let error = semaphore(0).acquire().attempts(1).wait().unwrap_err();
         assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
-        // A lock of the same name has nothing to do with it.
+        // A lock of the same name is independent of it.
         drop(lockers[0].lock("gpu").wait().unwrap());
         let gone = held.remove(1);
         let (index, number) = (gone.index(), gone.fencing_token());

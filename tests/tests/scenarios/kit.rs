@@ -1,4 +1,4 @@
-//! What scenarios are made of.
+//! Helpers of scenarios.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ pub(crate) use quorlock_tests::{
     eventually, eventually_equals, master, masters, url_of,
 };
 
-/// Far beyond what anything takes that works, on a busy machine too.
+/// Far longer than anything takes that works, even on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
-/// No key expires by itself while a scenario looks.
+/// No key expires by itself during a scenario.
 pub(crate) const TTL: Duration = Duration::from_secs(60);
-/// For spans that are counted in it.
+/// For scenarios that count in TTLs.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// A request timeout that a scenario would notice if a caller waited for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,13 +24,13 @@ pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Nothing runs out of time because the machine is busy; a caller that waits for a silent master is
+/// Nothing times out because the machine is busy, but a caller that waits for a silent master is
 /// slow.
 pub(crate) fn patient<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
     Config::builder(urls).ttl(TTL).request_timeout(PATIENCE).connect_timeout(PATIENCE).timeout(SOON)
 }
 
-/// For scenarios in which masters are silent and that is to be found out.
+/// For scenarios in which silent masters must be detected.
 pub(crate) fn hasty<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
     patient(urls).request_timeout(millis(200)).connect_timeout(millis(500))
 }
@@ -40,7 +40,7 @@ pub(crate) fn open(transport: &Transport, masters: &[RedisServer]) -> Locker {
     transport.open(patient(masters.iter().map(RedisServer::url)).build().unwrap())
 }
 
-/// A locker that gives silent masters up soon.
+/// A locker that abandons silent masters soon.
 pub(crate) fn open_hasty(transport: &Transport, masters: &[RedisServer]) -> Locker {
     transport.open(hasty(masters.iter().map(RedisServer::url)).build().unwrap())
 }
@@ -65,7 +65,7 @@ pub(crate) fn all_ready(locker: &Locker) {
     eventually_equals(SOON, "all masters are connected", all, || ready(locker));
 }
 
-/// Releases go on behind a lost round, so a key may be gone a moment later only.
+/// Releases follow a lost round, so a key may be gone only a moment later.
 #[track_caller]
 pub(crate) fn no_key(masters: &[RedisServer], key: &str) {
     eventually_equals(SOON, "no master holds the key", vec![false; masters.len()], || {
@@ -91,7 +91,7 @@ fn holding(masters: &[RedisServer], guard: &Guard) -> usize {
     masters.iter().filter(|master| master.get(&key).as_deref() == Some(token.as_str())).count()
 }
 
-/// A foreign holder that never lets go.
+/// A foreign holder that never releases.
 pub(crate) fn occupy(masters: &[RedisServer], key: &str) {
     for master in masters {
         assert!(master.command(&["SET", key, "foreign", "NX", "PX", "600000"]).is_ok());

@@ -1,5 +1,5 @@
-//! Locks that outlive what they were granted by: masters that lose them, holders that hand them on;
-//! and one that does not outlive its end.
+//! Locks that outlive their masters' data and their holders' processes, and one that does not
+//! outlive its end.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -72,7 +72,7 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_by_its_token(transport: &T
     let masters = masters(3);
     let (first, second) = (open(transport, &masters), open(transport, &masters));
     let guard = first.lock("job").wait().unwrap();
-    // A quorum grants it. The release goes over other connections, and could come before the third
+    // A quorum grants it. The release uses other connections, and could arrive before the third
     // request.
     held_on(&masters, &guard, 3);
     let resumption = guard.hand_over().unwrap();
@@ -82,7 +82,7 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_by_its_token(transport: &T
     no_key(&masters, "job");
     let again = second.release("job", resumption.token).wait();
     assert_eq!(again, Err(ReleaseError::NotOurs(None)));
-    // Another's lock is not touched by that token.
+    // That token does not affect another client's lock.
     let next = second.lock("job").wait().unwrap();
     held_on(&masters, &next, 3);
     assert_eq!(first.release("job", resumption.token).wait(), Err(ReleaseError::NotOurs(None)));
@@ -116,7 +116,7 @@ pub(crate) fn a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid(t
     eventually(SOON, "it holds the lock", || counted(&path, |what| matches!(what, What::Valid { .. })) > 0);
 
     holder.pause(&writer);
-    // Renewal stands still with the process, and the keys expire.
+    // Renewal stops with the process, and the keys expire.
     no_key(&masters, "job");
     sleep(millis(ttl));
     let rival = open(transport, &masters).lock("job").wait().unwrap();
@@ -141,7 +141,7 @@ pub(crate) fn a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid(t
 }
 
 fn counted(path: &Path, is_it: impl Fn(&What) -> bool) -> usize {
-    // A line may be on its way.
+    // A line may not have been written yet.
     let events = history::read(path).unwrap_or_default();
     events.iter().filter(|event| is_it(&event.what)).count()
 }

@@ -10,7 +10,8 @@ use smol::{LocalExecutor, Task};
 use crate::kit::*;
 use crate::waiting::told;
 
-/// Waits until this many seek or wait for a lock; a holder counts if others wait behind it.
+/// Waits until this many callers request or wait for a lock; a holder counts if others wait behind
+/// it.
 #[track_caller]
 fn are_there(locker: &Locker, key: &str, expected: usize) {
     eventually_equals(SOON, "waiters in the queue", Some(expected), || match locker.try_lock(key).wait() {
@@ -42,12 +43,12 @@ pub(crate) fn waiters_of_one_process_are_served_in_order(transport: &Transport) 
     no_key(&masters, "job");
 }
 
-pub(crate) fn try_lock_does_not_pass_those_who_wait(transport: &Transport) {
+pub(crate) fn try_lock_does_not_overtake_waiters(transport: &Transport) {
     let masters = masters(3);
     let (locker, other) = (transport.open(told(masters.urls()).build().unwrap()), open(transport, &masters));
     let guard = locker.lock("job").wait().unwrap();
     held_on(&masters, &guard, 3);
-    // As long as nobody waits the masters are asked who holds it.
+    // While no caller waits, the masters are asked for the holder.
     let error = locker.try_lock("job").wait().unwrap_err();
     assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
 
@@ -63,7 +64,7 @@ pub(crate) fn try_lock_does_not_pass_those_who_wait(transport: &Transport) {
     });
     no_key(&masters, "job");
 
-    // A caller that seeks is not passed either, also if another process holds the lock.
+    // A caller in front is not overtaken either, even if another process holds the lock.
     let guard = other.lock("job").wait().unwrap();
     held_on(&masters, &guard, 3);
     scope(|scope| {
@@ -86,8 +87,7 @@ pub(crate) fn a_thousand_waiters_and_half_of_them_leave(transport: &Transport) {
     let executor = LocalExecutor::new();
     let waiter = || {
         executor.spawn(async {
-            // The request begins with the first poll, and so does this: nothing comes between them
-            // on one thread.
+            // Both requests begin with their first poll: nothing comes between them on one thread.
             let number = asked.replace(asked.get() + 1);
             let guard = locker.lock("job").await.unwrap();
             served.borrow_mut().push(number);
@@ -108,8 +108,7 @@ pub(crate) fn a_thousand_waiters_and_half_of_them_leave(transport: &Transport) {
             if left.len() == LEAVE_WHILE_IT_IS_HELD {
                 drop(guard.take());
             }
-            // Now and then the first of them, which is in the middle of its round if the lock is
-            // free.
+            // Sometimes the first of them, which is in the middle of its round if the lock is free.
             let first = served.borrow().last().map_or(0, |number| number + 1);
             let first = (first..WAITERS).find(|number| waiting[*number].is_some()).unwrap();
             let number = if random.one_in(4) { first } else { first + random.below(WAITERS - first) };

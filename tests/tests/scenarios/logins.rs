@@ -1,5 +1,5 @@
-//! Logins that change while locks are held and sought. All passwords begin alike, so that
-//! the test of secrets finds them in what is said.
+//! Logins that change while locks are held and requested. All passwords begin alike, so that the
+//! test of secrets finds them in output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::kit::*;
 
-/// A password in a file, as Kubernetes keeps a secret: a new one takes the old one's place at once.
+/// A password in a file, as Kubernetes keeps a secret: a new one replaces the old one atomically.
 struct Secret(TempDir);
 
 impl Secret {
@@ -76,7 +76,8 @@ pub(crate) fn a_password_file_that_changes_under_load_fails_no_lock(transport: &
         secret.write("hunter2-new");
         for master in &*masters {
             expect_ok(master, &["ACL", "SETUSER", "app", "<hunter2-old"]);
-            // A server does not end what has logged in. Something else does sooner or later.
+            // A server does not end connections that have logged in, but something else does sooner
+            // or later.
             assert!(master.command(&["CLIENT", "KILL", "USER", "app"]).int().unwrap() >= 1);
             all_ready(&locker);
             some_locks();
@@ -94,7 +95,7 @@ pub(crate) fn a_password_file_is_read_at_each_login(transport: &Transport) {
     let secret = Secret::new("hunter2-right");
     let file = secret.path();
     let urls: Vec<_> = masters.iter().map(|master| in_file("", master, &file)).collect();
-    // One master has a file of its own, which is not there.
+    // One master has its own file, which is not there.
     let missing = in_file("", &masters[2], &file.with_extension("missing"));
     let locker = transport.open(patient([&urls[0], &urls[1], &missing]).build().unwrap());
     let guard = locker.lock("job").wait().unwrap();
@@ -103,7 +104,7 @@ pub(crate) fn a_password_file_is_read_at_each_login(transport: &Transport) {
         matches!(locker.masters()[2].1, MasterState::Down(Cause::NoLogin(Unavailable::Unreadable(_))))
     });
 
-    // Without a quorum it is no error of the configuration: the next login may do.
+    // Without a quorum it is not a configuration error: the next login may succeed.
     secret.write("hunter2-wrong");
     let locker = transport.open(patient(&urls).build().unwrap());
     scope(|scope| {
@@ -121,7 +122,7 @@ pub(crate) fn a_password_file_is_read_at_each_login(transport: &Transport) {
     assert!(!format!("{error} {error:?} {locker:?}").contains("hunter2"));
 }
 
-pub(crate) fn connections_in_use_log_in_anew(transport: &Transport) {
+pub(crate) fn connections_in_use_log_in_again(transport: &Transport) {
     let masters = Fleet::start(3, |options, _| options.password("hunter2-first"));
     let password = Arc::new(Mutex::new("hunter2-first"));
     let current = Arc::clone(&password);
@@ -143,7 +144,7 @@ pub(crate) fn connections_in_use_log_in_anew(transport: &Transport) {
     assert_eq!(greetings(), greeted);
     all_ready(&locker);
 
-    // What is refused is greeted anew, with the login of that moment.
+    // A refused connection is opened again, with the login of that moment.
     *password.lock().unwrap() = "hunter2-wrong";
     assert_eq!(locker.reauthenticate(), Ok(()));
     eventually(SOON, "the login is refused", || ready(&locker) == 0);

@@ -28,7 +28,7 @@ pub(crate) fn bytes_that_come_one_by_one_or_all_at_once_change_nothing(transport
                         assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
                         assert_eq!(guard.release().wait(), Ok(Released::Freed));
                         let error = locker.try_lock("held").wait().unwrap_err();
-                        // The other thread may be asking.
+                        // The other thread may be making a request.
                         assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
                     }
                 });
@@ -59,10 +59,10 @@ pub(crate) fn connections_that_are_cut_in_the_middle_of_a_round_leave_no_key(tra
             seeking.join().unwrap()
         });
 
-        // The attempt that was cut is lost, and one that came after it has the lock.
+        // The attempt whose connection was cut is lost, and a later one has the lock.
         let guard = result.unwrap();
         assert!(guard.is_valid());
-        // A third whose connection did not stand yet was not asked.
+        // A third master whose connection was not open yet was not asked.
         let token = guard.token().expose();
         let holds = |master: &&RedisServer| master.get("job").as_deref() == Some(token.as_str());
         eventually(SOON, "a quorum holds it", || masters.iter().filter(holds).count() >= 2);
@@ -90,7 +90,7 @@ pub(crate) fn one_cut_connection_costs_a_round_nothing(transport: &Transport) {
     }
 }
 
-pub(crate) fn a_cut_connection_holds_nobody_back_while_a_lock_is_held(transport: &Transport) {
+pub(crate) fn a_cut_connection_delays_no_caller_while_a_lock_is_held(transport: &Transport) {
     let masters = masters(3);
     let proxies = proxies(&masters);
     let locker = transport.open(hasty(urls(&proxies)).build().unwrap());
@@ -117,19 +117,18 @@ pub(crate) fn half_open_connections_are_found_out(transport: &Transport) {
         proxy.half_open();
     }
 
-    // The first extension finds it out, and one behind it goes over fresh connections.
+    // The first extension detects it, and the next one uses new connections.
     eventually(SOON, "it is extended", || guard.extend(2 * TTL).wait().is_ok());
     assert!(guard.remaining() > TTL);
-    // Two are enough for that. The third may still be opening a connection, which nothing would be
-    // asked over before the lock is granted.
+    // Two are enough for that. The third may still be opening a connection, over which no request
+    // is sent before the lock is granted.
     all_ready(&locker);
     for proxy in &proxies {
         proxy.half_open();
     }
     let second = locker.lock("other").wait().unwrap();
 
-    // A master that was not connected again in time has no key of this one, but none is left
-    // behind.
+    // A master that was not reconnected in time has no key of this lock, and no other key is left.
     assert!(second.is_valid());
     all_ready(&locker);
     eventually(SOON, "a lock is held on all masters", || {
@@ -185,7 +184,7 @@ pub(crate) fn requests_that_are_swallowed_leave_no_key_and_no_holder(transport: 
     no_key(&masters, "job");
 }
 
-pub(crate) fn replies_slower_than_the_time_out_are_still_matched_in_order(transport: &Transport) {
+pub(crate) fn replies_slower_than_the_timeout_are_still_matched_in_order(transport: &Transport) {
     let masters = masters(3);
     let proxies = proxies(&masters);
     let locker = transport.open(hasty(urls(&proxies)).build().unwrap());
@@ -196,7 +195,7 @@ pub(crate) fn replies_slower_than_the_time_out_are_still_matched_in_order(transp
         proxy.delay(Direction::ToClient, millis(300));
     }
     for _ in 0..5 {
-        // Refused or not, no answer passes for another's.
+        // Refused or not, no answer is matched with another request.
         let _ = locker.try_lock("slow").wait().map(|guard| guard.release().wait());
     }
     for proxy in &proxies {

@@ -1,4 +1,4 @@
-//! Owners of locks: what is held is granted again, and the masters learn nothing of it.
+//! Owners of locks: a held lock is granted again without a request to the masters.
 
 use std::convert::Infallible;
 use std::future::IntoFuture;
@@ -27,7 +27,7 @@ fn cost(masters: &[RedisServer], before: &[(u64, u64)], expected: (u64, u64)) {
     eventually_equals(SOON, "requests and releases", vec![expected; masters.len()], cost);
 }
 
-/// Takes the lock within itself `depth` times, and lets go in every way.
+/// Takes the lock nested `depth` times, and releases it in every way.
 fn nest(owner: &Owner, depth: usize) {
     let mut guards = vec![owner.lock("job").wait().unwrap()];
     guards.extend((1..depth).map(|_| owner.lock("job").wait().unwrap()));
@@ -75,7 +75,7 @@ pub(crate) fn the_wire_shows_one_request_and_one_release_of_nested_locks(transpo
             Value::Simple(line) => Some(line).filter(|line| !line.contains("that was all")),
             other => panic!("{other:?}"),
         });
-        // Not what a script did, nor what this test asked.
+        // Not counting commands of scripts and of this test.
         let of_the_lock = |line: &String| line.contains("\"job\"") && !line.contains(" lua]");
         let lines: Vec<_> = lines.filter(of_the_lock).filter(|line| !line.contains("\"EXISTS\"")).collect();
         assert_eq!(lines.len(), 2, "{lines:#?}");
@@ -159,7 +159,7 @@ pub(crate) fn an_inner_request_fails_with_the_loss_of_the_outer_lock(transport: 
     let error = owner.lock("job").wait().unwrap_err();
 
     assert_eq!(error, AcquireError::Lost(LossCause::NotHeld));
-    assert_eq!(masters.holding("job"), 0, "it does not acquire anew");
+    assert_eq!(masters.holding("job"), 0, "it does not acquire again");
     let twin = outer.share();
     let lost = Err(ReleaseError::NotOurs(Some(LossCause::NotHeld)));
     assert_eq!((outer.release().wait(), twin.release().wait()), (lost.clone(), lost));

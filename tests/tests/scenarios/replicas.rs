@@ -1,5 +1,4 @@
-//! Masters with replicas that may be promoted: what the restart guard alone lets happen, and what
-//! it does with `replicas=`.
+//! Masters with replicas that may be promoted: the restart guard alone, and with `replicas=`.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -36,7 +35,7 @@ impl Group {
     }
 }
 
-/// The URL of a server with one more parameter, which may be none.
+/// The URL of a server with one more parameter, which may be empty.
 fn url(server: &RedisServer, parameter: &str) -> String {
     let url = server.url();
     match (parameter, url.contains('?')) {
@@ -47,7 +46,7 @@ fn url(server: &RedisServer, parameter: &str) -> String {
 }
 
 /// A locker under the restart guard, at one server of a group. A request that is not answered at
-/// once is one that is lost.
+/// once counts as lost.
 fn guarded(transport: &Transport, server: &RedisServer, replicas: &str) -> Locker {
     let config = Config::builder([url(server, replicas)]).restart_guard(LONGEST);
     let config = config.ttl(LONGEST).request_timeout(millis(400)).connect_timeout(PATIENCE).timeout(SOON);
@@ -61,15 +60,15 @@ fn vote(locker: &Locker) {
     eventually_equals(SOON, "the bootstrap", Ok(()), || locker.bootstrap().wait());
 }
 
-/// What is said where the only replica confirms nothing, before the primary misses it and after
-/// that.
+/// The errors if the only replica confirms nothing: before the primary notices its absence, and
+/// afterwards.
 fn is_alone(error: &AcquireError) -> bool {
     let said = ["confirmed it in time", "follow it"].map(|what| format!("replicas that {what}: 0 of 1"));
     said.iter().any(|said| error.to_string().contains(said))
 }
 
-/// A client of the primary goes on, while another one follows the failover to the replica. Returns
-/// whether both hold one lock at once.
+/// A client of the primary continues, while another one follows the failover to the replica.
+/// Returns whether both hold one lock at once.
 #[track_caller]
 fn both_hold(transport: &Transport, group: &Group, replicas: &str) -> bool {
     let old = guarded(transport, &group.primary, replicas);
@@ -78,7 +77,7 @@ fn both_hold(transport: &Transport, group: &Group, replicas: &str) -> bool {
 
     group.replica.become_master();
 
-    // What is renewed at the primary from now on, the replica does not know.
+    // The replica does not know of renewals at the primary from now on.
     let new = guarded(transport, &group.replica, replicas);
     match new.lock("job").timeout(4 * LONGEST).wait() {
         Ok(other) => held.is_valid() && other.is_valid(),
@@ -98,8 +97,8 @@ pub(crate) fn a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_
     let group = Group::start();
     assert!(!both_hold(transport, &group, "replicas=1"));
 
-    // The group is whole again, under its new primary. Until its quarantine is over it grants
-    // nothing.
+    // The group is complete again, under its new primary. It grants nothing until its quarantine is
+    // over.
     group.primary.become_replica_of(&group.replica);
     group.is_complete(&group.replica);
     let locker = guarded(transport, &group.replica, "replicas=1");
@@ -117,7 +116,7 @@ pub(crate) fn a_holder_at_the_old_primary_is_lost_before_the_new_one_grants(tran
     let watch = held.watch();
 
     group.replica.become_master();
-    // The primary goes on, and follows later than a client could ask the new one.
+    // The primary continues, and becomes a replica later than a client could reach the new one.
     let new = guarded(transport, &group.replica, "replicas=1");
     group.primary.become_replica_of(&group.replica);
     let guard = new.lock("job").wait().unwrap();
@@ -127,8 +126,8 @@ pub(crate) fn a_holder_at_the_old_primary_is_lost_before_the_new_one_grants(tran
 }
 
 /// The acknowledgements that its replica has sent before it was promoted lie in the buffers of the
-/// primary, which reads them when it goes on: its replica looks as if it followed.
-pub(crate) fn a_primary_that_stood_still_during_the_failover_has_no_vote(transport: &Transport) {
+/// primary, which reads them when it continues: its replica seems to follow it.
+pub(crate) fn a_primary_that_was_stopped_during_the_failover_has_no_vote(transport: &Transport) {
     let group = Group::start();
     let locker = guarded(transport, &group.primary, "replicas=1");
     vote(&locker);
@@ -145,13 +144,13 @@ pub(crate) fn a_primary_that_stood_still_during_the_failover_has_no_vote(transpo
         asks.join().unwrap()
     });
 
-    // Which of the two it says depends on which of its sockets the primary reads first.
+    // The error depends on which of its sockets the primary reads first.
     let error = asked.unwrap_err();
     assert!(is_alone(&error), "{error}");
     no_key(std::slice::from_ref(&group.primary), "job");
 }
 
-pub(crate) fn while_a_replica_stands_still_nothing_is_granted_or_extended(transport: &Transport) {
+pub(crate) fn while_a_replica_hangs_nothing_is_granted_or_extended(transport: &Transport) {
     let group = Group::start();
     let locker = guarded(transport, &group.primary, "replicas=1");
     vote(&locker);
@@ -174,7 +173,7 @@ pub(crate) fn while_a_replica_stands_still_nothing_is_granted_or_extended(transp
     held_on(&[group.primary, group.replica], &guard, 2);
 }
 
-pub(crate) fn clients_that_disagree_about_replicas_are_told(transport: &Transport) {
+pub(crate) fn clients_that_disagree_about_replicas_get_an_error(transport: &Transport) {
     let group = Group::start();
     let declared = guarded(transport, &group.primary, "replicas=1");
     vote(&declared);
@@ -202,7 +201,7 @@ fn held_everywhere(servers: [&RedisServer; 4], guard: &Guard, keys: &[&'static s
     assert!(guard.is_valid());
 }
 
-pub(crate) fn every_kind_of_lock_is_had_extended_and_healed_on_a_group(transport: &Transport) {
+pub(crate) fn every_kind_of_lock_is_granted_extended_and_healed_on_a_group(transport: &Transport) {
     let (group, plain) = (Group::start(), masters(2));
     let urls = [url(&group.primary, "replicas=1"), plain[0].url(), plain[1].url()];
     let config = patient(urls).ttl(PATIENCE).request_timeout(millis(400)).restart_guard(PATIENCE);
@@ -211,7 +210,7 @@ pub(crate) fn every_kind_of_lock_is_had_extended_and_healed_on_a_group(transport
     let servers = [&group.primary, &group.replica, &plain[0], &plain[1]];
     let everywhere = |guard: &Guard, keys: &[&'static str]| held_everywhere(servers, guard, keys);
 
-    // A key that is gone at the primary is put back behind a renewal.
+    // A key that is gone at the primary is put back after a renewal.
     for fenced in [false, true] {
         let request = locker.lock("job").ttl(3 * SECOND).renew().heal();
         let guard = if fenced { request.fenced() } else { request }.wait().unwrap();

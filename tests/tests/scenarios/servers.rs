@@ -1,4 +1,4 @@
-//! What servers are, and what they answer: restarts, accounts, databases, roles, errors.
+//! Properties of servers and their answers: restarts, accounts, databases, roles, errors.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -311,7 +311,7 @@ fn smallest_acl_rule(transport: &Transport, rule: &str, guarded: bool) {
     }
 }
 
-/// Whether this user may do everything, and without a warning.
+/// Whether this user may do everything without a warning.
 fn everything_works(
     transport: &Transport,
     server: &RedisServer,

@@ -47,7 +47,7 @@ pub(crate) fn a_hung_master_that_was_given_up_costs_nothing(transport: &Transpor
     all_ready(&locker);
     masters[0].stop();
     eventually(SOON, "the silence is noticed", || {
-        // Which master is slow besides is none of this scenario's business.
+        // Other slow masters do not matter for this scenario.
         let _ = locker.lock("job").wait().map(|guard| guard.release().wait());
         matches!(locker.masters()[0].1, MasterState::Down(Cause::NoAnswer { .. }))
     });
@@ -150,9 +150,9 @@ pub(crate) fn two_of_three_stopped_is_no_quorum_within_the_wait_and_leaves_no_ke
     no_key(&masters, "job");
 }
 
-pub(crate) fn a_hung_master_that_goes_on_votes_again_whatever_the_back_off(transport: &Transport) {
+pub(crate) fn a_hung_master_that_continues_votes_again_despite_the_backoff(transport: &Transport) {
     let masters = masters(3);
-    // A pause that nobody would outwait.
+    // A pause that no caller would outwait.
     let pause = Duration::from_secs(300);
     let config = hasty(masters.urls()).reconnect_delay(pause..=pause).build().unwrap();
     let locker = transport.open(config);
@@ -226,14 +226,14 @@ pub(crate) fn a_stop_of_all_masters_past_the_ttl_grants_nothing_for_longer_than_
         });
 
         match result {
-            // Taken after the masters went on, by a later attempt.
+            // Taken by a later attempt, after the masters continued.
             Ok(guard) => {
                 assert_eq!(timeout, SOON);
                 let holding = || {
                     let token = Some(guard.token().expose());
                     masters.iter().filter(|master| master.get("job") == token).count()
                 };
-                // The order matters: a key that is gone before the promise is over is the fault.
+                // The order matters: the fault is a key that is gone before the validity is over.
                 let (holding, valid) = (holding(), guard.is_valid());
                 assert!(holding >= 2 || !valid, "{holding} masters hold a lock that is called valid");
                 assert!(guard.remaining() <= ttl);
@@ -271,7 +271,7 @@ pub(crate) fn a_grant_that_comes_after_its_validity_is_none(transport: &Transpor
         proxy.delay(Direction::ToClient, millis(496));
     }
 
-    // Whatever it is called, it is not a guard that says it is valid without its keys.
+    // The error may vary, but it is not a guard that is valid without its keys.
     match locker.try_lock("job").ttl(millis(500)).wait() {
         Ok(guard) => assert!(guard.remaining() <= millis(4)),
         Err(AcquireError::TooLate(_) | AcquireError::NoQuorum(_)) => {}

@@ -1,4 +1,4 @@
-//! Connections that are quiet for long, and what stands behind an address.
+//! Connections that are quiet for a long time, and the server behind an address.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub(crate) fn quiet_connections_are_pinged_and_dead_ones_found(transport: &Trans
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
 }
 
-/// `/proc/net/tcp` tells of each socket which timer is set: 02 is keep-alive, in hundredths of
+/// `/proc/net/tcp` shows the active timer of each socket: 02 is keep-alive, in hundredths of
 /// seconds.
 pub(crate) fn the_system_probes_connections_that_are_quiet(transport: &Transport) {
     let Ok(_) = fs::read_to_string("/proc/net/tcp") else {
@@ -42,7 +42,7 @@ pub(crate) fn the_system_probes_connections_that_are_quiet(transport: &Transport
         eventually(SOON, "a timer for keep-alive", || {
             let timers = timers_towards(master.address());
             assert!(!timers.is_empty(), "there is a connection");
-            // What a connector opens is used as it is.
+            // Connections of a connector are used unchanged.
             let is_probed = |(kind, hundredths): &(u8, u64)| *kind == 2 && *hundredths <= 6_000;
             timers.iter().all(|timer| is_probed(timer) == Transport::opens_sockets())
         });
@@ -63,14 +63,14 @@ fn timers_towards(address: SocketAddr) -> Vec<(u8, u64)> {
     timers.collect()
 }
 
-/// The uptime that a server tells, in seconds.
+/// The uptime that a server reports, in seconds.
 fn uptime(master: &RedisServer) -> u64 {
     let info = master.command(&["INFO", "server"]);
     let line = info.text().unwrap().lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"));
     line.unwrap().trim().parse().unwrap()
 }
 
-pub(crate) fn another_server_behind_an_address_is_told_from_a_restart(transport: &Transport) {
+pub(crate) fn another_server_behind_an_address_is_distinguished_from_a_restart(transport: &Transport) {
     const SHORT: Duration = Duration::from_secs(5);
     let (one, other) = (master(), master());
     let proxy = FaultProxy::start(one.address());
@@ -101,13 +101,13 @@ pub(crate) fn another_server_behind_an_address_is_told_from_a_restart(transport:
     eventually(SOON, "it votes when every lock has ended", || locker.try_lock("job").wait().is_ok());
 }
 
-/// Set in the process that sees a file of its own as `/etc/hosts`.
+/// Set in the process that sees its own file as `/etc/hosts`.
 const HOSTS: &str = "QUORLOCK_TEST_HOSTS";
 
 /// The name of a server whose address changes.
 const MOVING: &str = "moving.quorlock.test";
 
-/// Needs a file of its own as `/etc/hosts`, so it runs once more in a process with mounts of its
+/// Needs its own file as `/etc/hosts`, so it runs once more in a process with mounts of its
 /// own.
 pub(crate) fn a_name_that_leads_to_another_address_is_followed(transport: &Transport) {
     if let Some(hosts) = std::env::var_os(HOSTS) {
@@ -122,7 +122,7 @@ pub(crate) fn a_name_that_leads_to_another_address_is_followed(transport: &Trans
         unshare
     };
     if !own("true").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("LEFT OUT: this system does not let a process have mounts of its own (unshare)");
+        eprintln!("LEFT OUT: this system does not let a process have its own mounts (unshare)");
         return;
     }
     let name = "left_to_real_servers::a_name_that_leads_to_another_address_is_followed";

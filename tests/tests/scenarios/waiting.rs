@@ -1,5 +1,4 @@
-//! Waiters: those of other processes are told when a lock becomes free, and without that they ask
-//! again.
+//! Waiters: those of other processes are notified when a lock becomes free, or else they poll.
 
 use std::thread::{ScopedJoinHandle, scope, sleep};
 use std::time::{Duration, Instant};
@@ -8,13 +7,13 @@ use quorlock_core::Warning;
 
 use crate::kit::*;
 
-/// No waiter asks again without a notification while a scenario looks.
+/// No waiter asks again without a notification during a scenario.
 pub(crate) const NEVER: Duration = Duration::from_secs(60);
 
 type Waiter<'scope> = ScopedJoinHandle<'scope, Result<Guard, AcquireError>>;
 
-/// Lockers that are told or wait for [`NEVER`]; their last attempt, in time for its answers, is far
-/// behind [`SOON`] too.
+/// Lockers that are notified or wait for [`NEVER`]; their last attempt, in time for its answers, is
+/// also far later than [`SOON`].
 pub(crate) fn told<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
     patient(urls).retry_delay(NEVER..=NEVER).timeout(NEVER)
 }
@@ -23,8 +22,8 @@ fn open_told(transport: &Transport, masters: &[RedisServer]) -> Locker {
     transport.open(told(masters.iter().map(RedisServer::url)).build().unwrap())
 }
 
-/// Waits until all masters have told this many waiters who holds the key. From then on they notify
-/// them of its change, too.
+/// Waits until all masters have told this many waiters the holder of the key. From then on they
+/// notify them of its change, too.
 #[track_caller]
 fn all_refused(masters: &[RedisServer], waiters: u64) {
     eventually(SOON, "the waiters have been refused", || {
@@ -48,7 +47,7 @@ fn real_servers() -> Vec<RedisServer> {
     (0..3).map(|_| RedisServer::start()).collect()
 }
 
-/// A number that INFO tells.
+/// A number in INFO.
 #[track_caller]
 fn info(master: &RedisServer, section: &str, field: &str) -> i64 {
     let info = master.command(&["INFO", section]);
@@ -56,7 +55,7 @@ fn info(master: &RedisServer, section: &str, field: &str) -> i64 {
     value.unwrap_or_else(|| panic!("INFO {section} tells no {field}")).trim().parse().unwrap()
 }
 
-/// What a master says of all the `CLIENT` commands that it has executed.
+/// The statistics of a master's `CLIENT` commands.
 #[track_caller]
 fn client_commands(master: &RedisServer) -> String {
     let executed = master.command(&["INFO", "commandstats"]);
@@ -64,7 +63,7 @@ fn client_commands(master: &RedisServer) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// How many connections each master tells of changes.
+/// How many connections each master notifies of changes.
 fn tracked(masters: &[RedisServer]) -> Vec<i64> {
     masters.iter().map(|master| info(master, "clients", "tracking_clients")).collect()
 }
@@ -90,7 +89,7 @@ pub(crate) fn a_foreign_release_wakes_a_waiter(transport: &Transport) {
     }
 }
 
-pub(crate) fn a_foreign_release_wakes_one_waiter_and_his_release_the_other(transport: &Transport) {
+pub(crate) fn a_foreign_release_wakes_one_waiter_whose_release_wakes_the_other(transport: &Transport) {
     for freed in [3, 2] {
         let masters = masters(3);
         let lockers = [open_told(transport, &masters), open_told(transport, &masters)];
@@ -125,7 +124,7 @@ pub(crate) fn a_waiter_asks_nothing_while_it_waits(transport: &Transport) {
         sleep(span);
         masters.iter().zip(before).map(|(master, before)| executed(master) - before).collect()
     };
-    // Looking takes a log-in and the question.
+    // The inspection takes a login and one command.
     let nothing = vec![2; 3];
 
     scope(|scope| {
@@ -181,7 +180,7 @@ pub(crate) fn without_wake_ups_it_polls(transport: &Transport) {
     let config = patient(masters.iter().map(RedisServer::url)).timeout(NEVER).wake_ups(false);
     let locker = transport.open(config.build().unwrap());
     all_ready(&locker);
-    // Servers of some versions count what the greeting asks of CLIENT, too.
+    // Some versions of servers also count the CLIENT commands of the greeting.
     let asked = || masters.iter().map(client_commands).collect::<Vec<_>>();
     let greeted = asked();
     occupy(&masters, "job");
@@ -196,7 +195,7 @@ pub(crate) fn without_wake_ups_it_polls(transport: &Transport) {
     assert_eq!(asked(), greeted);
 }
 
-pub(crate) fn nothing_is_tracked_when_nobody_waits(transport: &Transport) {
+pub(crate) fn nothing_is_tracked_when_no_caller_waits(transport: &Transport) {
     const PAIRS: u64 = 100;
     let masters = real_servers();
     let (first, second) = (open(transport, &masters), open_told(transport, &masters));
@@ -204,8 +203,8 @@ pub(crate) fn nothing_is_tracked_when_nobody_waits(transport: &Transport) {
     for _ in 0..PAIRS {
         second.lock("job").wait().unwrap().release().wait().unwrap();
     }
-    // A release is waited for until a quorum has answered. The last master may be many pairs
-    // behind, and has no key between any two of them.
+    // A release is waited for until a quorum has answered. The last master may lag by many pairs,
+    // and has no key between any two of them.
     eventually(SOON, "all masters have executed all releases", || {
         masters.iter().all(|master| master.calls(Calls::Script) >= PAIRS)
     });
@@ -222,7 +221,7 @@ pub(crate) fn nothing_is_tracked_when_nobody_waits(transport: &Transport) {
         let start = Instant::now();
         guard.release().wait().unwrap();
         has_it_soon(waiter).release().wait().unwrap();
-        // It is ended by the way, with a request that is made anyhow, some seconds later.
+        // Tracking is ended together with the next request, some seconds later.
         eventually_equals(SOON, "masters that still notify a client", vec![0; 3], || {
             second.lock("other").wait().unwrap().release().wait().unwrap();
             tracked(&masters)

@@ -1,4 +1,4 @@
-//! Every subcommand with secrets of every kind, as loud as it gets.
+//! Every subcommand with secrets of every kind, at the highest verbosity.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,8 +10,8 @@ use crate::binary;
 
 const PASSWORD: &str = "hunter2-of-the-masters";
 
-/// Runs it, and prints what it said. What `acquire` gives to a shell is for that alone: the token
-/// in its two variables is taken out.
+/// Runs it, and prints its output. The output of `acquire` is only for a shell, so the token in its
+/// two variables is removed.
 fn say(words: &[&str], environment: &[(&str, &str)]) -> Option<String> {
     let mut command = Command::new(binary::quorlock());
     command.args(words).envs(environment.iter().copied()).stdin(Stdio::null());

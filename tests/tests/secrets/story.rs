@@ -1,4 +1,4 @@
-//! What the library does with secrets, and everything that it has in `Debug`.
+//! The library with secrets, and the `Debug` output of all its types.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ fn show_guard(guard: &Guard) {
     show(&guard.watch());
 }
 
-/// Masters that want a password and a certificate of their clients.
+/// Masters that require a password and a certificate of their clients.
 fn locks(transport: &Transport) {
     let own = Certificates::own(NAMES, |_| {});
     let masters = Fleet::start(3, |options, _| options.password(PASSWORD).tls(&own, "yes"));
@@ -143,7 +143,7 @@ fn all_is_told() {
         locks(&transport);
         logins::a_password_file_that_changes_under_load_fails_no_lock(&transport);
         logins::a_password_file_is_read_at_each_login(&transport);
-        logins::connections_in_use_log_in_anew(&transport);
+        logins::connections_in_use_log_in_again(&transport);
         logins::without_a_token_a_master_has_no_vote_and_the_others_decide(&transport);
     }
     faults::an_issuer_that_is_not_trusted();
@@ -156,5 +156,5 @@ fn all_is_told() {
     certificates::files_that_have_changed_are_read_at_the_next_connection();
     certificates::files_that_cannot_be_used_any_more_leave_what_was_read();
     certificates::values_in_code_do_what_files_do();
-    certificates::what_is_dangerous_is_said_and_works();
+    certificates::a_dangerous_option_warns_and_works();
 }

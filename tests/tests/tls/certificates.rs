@@ -1,4 +1,4 @@
-//! Certificates that change, and secrets that are told nowhere.
+//! Certificates that change, and secrets that are never printed.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ pub(crate) fn files_that_have_changed_are_read_at_the_next_connection() {
     let locker = quorlock_blocking::open(config).unwrap();
     locker.lock("job").wait().unwrap().release().wait().unwrap();
 
-    // Server and client have the same files here. The old ones are worth nothing to the server once
-    // it has read the new ones.
+    // Server and client have the same files here. The server does not accept the old ones once it
+    // has read the new ones.
     own.replace();
     server.restart();
     eventually(SOON, "the new certificate is shown, and the new issuer trusted", || {
@@ -65,7 +65,7 @@ pub(crate) fn values_in_code_do_what_files_do() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-pub(crate) fn what_is_dangerous_is_said_and_works() {
+pub(crate) fn a_dangerous_option_warns_and_works() {
     let other = Certificates::own(NAMES, |_| {});
     let server = ServerOptions::new().tls(&other, "no").start();
     let tls = Tls::builder().dangerous().accept_any_certificate().build().unwrap();

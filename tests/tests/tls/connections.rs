@@ -32,7 +32,7 @@ fn urls(masters: &Fleet) -> Vec<String> {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn a_server_that_hangs_in_the_handshake_delays_nobody() {
+fn a_server_that_hangs_in_the_handshake_delays_no_caller() {
     let masters = fleet();
     masters[1].stop();
     let config = Config::builder(urls(&masters)).connect_timeout(Duration::from_millis(250)).build().unwrap();
@@ -44,7 +44,7 @@ fn a_server_that_hangs_in_the_handshake_delays_nobody() {
         matches!(locker.masters()[1].1, MasterState::Down(Cause::NoHandshake { .. }))
     });
     masters[1].cont();
-    eventually(SOON, "it votes when it goes on", || {
+    eventually(SOON, "it votes when it continues", || {
         matches!(locker.masters()[1].1, MasterState::Ready { .. })
     });
 }
@@ -64,7 +64,7 @@ fn connections_that_the_server_ends_come_again() {
     eventually(SOON, "all masters vote", || locker.masters().iter().all(ready));
 }
 
-/// Connects, waits for an answer to a PING, and tells how many bytes the server sent until the
+/// Connects, waits for an answer to a PING, and returns how many bytes the server sent until the
 /// handshake was done.
 fn bytes_of_a_handshake(tls: &Tls, endpoint: &Endpoint, address: SocketAddr) -> usize {
     let mut socket = TcpStream::connect(address).unwrap();
@@ -108,12 +108,12 @@ fn a_session_is_resumed_at_the_next_connection() {
         let (whole, resumed, of_another) = (handshake(&tls), handshake(&tls), handshake(&Tls::system()));
         // The certificate is not sent again.
         assert!(resumed + 300 < whole, "{protocols}: {whole}, then {resumed}");
-        assert!(resumed + 300 < of_another, "{protocols}: {resumed}, {of_another} with sessions of its own");
+        assert!(resumed + 300 < of_another, "{protocols}: {resumed}, {of_another} with its own sessions");
     }
 }
 
-/// How many records one set of keys of TLS 1.2 may encrypt here. At this limit rustls drops what it
-/// is given and reports no error.
+/// How many records one set of keys of TLS 1.2 may encrypt here. At this limit rustls drops
+/// messages and reports no error.
 const MOST_RECORDS: u64 = 64;
 
 #[test]
@@ -155,7 +155,7 @@ fn copy(common: &CipherSuiteCommon) -> CipherSuiteCommon {
     CipherSuiteCommon { suite: common.suite, hash_provider: common.hash_provider, confidentiality_limit: 0 }
 }
 
-/// A channel of ours and a server's connection, whose bytes are moved by hand.
+/// A channel of ours and a server's connection, between which the test moves the bytes.
 struct Pair {
     channel: Box<dyn quorlock_core::Channel>,
     server: ServerConnection,
@@ -177,7 +177,7 @@ impl Pair {
         Self { channel, server: ServerConnection::new(Arc::new(config)).unwrap() }
     }
 
-    /// What the server does with these bytes, and has to say.
+    /// Passes these bytes to the server, and returns its answer.
     fn serve(&mut self, mut bytes: &[u8]) -> Vec<u8> {
         while !bytes.is_empty() {
             self.server.read_tls(&mut bytes).unwrap();

@@ -20,12 +20,12 @@ pub(crate) fn pair(certificates: &Certificates) -> String {
     format!("cert={}&key={}", certificates.certificate().display(), certificates.key().display())
 }
 
-/// Why the master behind this URL has no vote, and how that is told.
+/// Why the master of this URL has no vote, and the message about it.
 fn fault(url: &str) -> (Cause, String) {
     let config = Config::builder([url]).connect_timeout(Duration::from_secs(2)).build().unwrap();
     let error = quorlock_blocking::open(config).unwrap().try_lock("job").wait().unwrap_err();
     let Some((_, Vote::Failed(cause))) = error.ballot().unwrap().votes().next() else { panic!("{error}") };
-    // The test of secrets looks through all that is said.
+    // The test of secrets searches all output.
     eprintln!("{error}\n{error:?}");
     if cause.is_configuration() {
         assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
@@ -82,7 +82,7 @@ pub(crate) fn certificates_that_have_ended_or_are_yet_to_begin() {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 pub(crate) fn a_certificate_that_clients_must_show() {
-    // TLS 1.3 tells it after the handshake, and 1.2 within.
+    // TLS 1.3 reports it after the handshake, and 1.2 within it.
     for protocols in ["TLSv1.3", "TLSv1.2"] {
         let options = ServerOptions::new().config(&format!("tls-protocols {protocols}"));
         let server = options.tls(shared(), "yes").start();
@@ -109,7 +109,7 @@ pub(crate) fn no_version_or_cipher_in_common() {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 pub(crate) fn a_port_that_does_not_speak_tls() {
-    // Redis says nothing to a greeting that is no command.
+    // Redis does not answer a greeting that is not a command.
     let silent = RedisServer::start();
     let (cause, text) = fault(&url(&silent, &cacert(shared())));
     assert!(matches!(cause, Cause::NoHandshake { .. }), "{cause:?}");
@@ -139,7 +139,7 @@ pub(crate) fn files_that_cannot_be_used() {
     let (certificate, other) = (shared().certificate(), Certificates::own(NAMES, |_| {}));
     let text = open(&format!("cert={}&key={}", certificate.display(), other.key().display()));
     assert!(text.contains("of one pair"), "{text}");
-    // Nothing of a key is ever told.
+    // No part of a key is ever printed.
     let secret: String = std::fs::read_to_string(other.key()).unwrap().lines().nth(1).unwrap().into();
     assert!(!text.contains(&secret[..16]), "{text}");
 }

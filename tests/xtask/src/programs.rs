@@ -13,7 +13,7 @@ pub(crate) struct Program {
 
 const TESTS: [&str; 5] = ["run", "--release", "-p", "quorlock-tests", "--example"];
 
-/// The programs that have no entry of their own in the help.
+/// The programs without a separate entry in the help.
 pub(crate) const ALL: [Program; 7] = [
     Program {
         name: "busy",

@@ -1,4 +1,4 @@
-//! `quorlock acquire`: take the lock, print what proves it, and leave it held.
+//! `quorlock acquire`: take the lock, print its token, and leave it held.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::signals::Signals;
 use crate::terminal::Terminal;
 use crate::waiting::{Changed, Hold, Lock, Released, wait_for};
 
-/// Acquires `lock`, writes `to` the lines that a shell evaluates, and leaves the lock held.
+/// Acquires `lock`, writes the lines that a shell evaluates, and leaves the lock held.
 pub(crate) fn acquire<L: Lock>(
     arguments: &AcquireArguments,
     lock: L,
@@ -27,7 +27,7 @@ pub(crate) fn acquire<L: Lock>(
     let (name, fields) = (&subject.name, subject.fields([]));
     let lines = exports(claim.as_bytes(), &Environment::of_lock(claim, &hold, hold.proof()));
     if let Err(error) = to.write_all(lines.as_bytes()).and_then(|()| to.flush()) {
-        let text = format!("{name} is released, for standard output cannot be written: {error}");
+        let text = format!("{name} is released, because standard output cannot be written: {error}");
         output.record(Level::Error, "unwritten", &text, &fields);
         if let Released::Unknown(text) = hold.release(None) {
             output.record(Level::Warning, "release_unconfirmed", &text, &fields);
@@ -59,8 +59,8 @@ fn exports(resource: &[u8], variables: &[(String, Option<String>)]) -> String {
     lines
 }
 
-/// The word that a shell reads as `name`. Nothing for what could surprise it or the terminal:
-/// control characters, and bytes that are no text.
+/// Quotes `name` for a shell. Returns nothing if the name could confuse the shell or the terminal:
+/// control characters, and bytes that are not text.
 fn quoted(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok().filter(|name| !name.contains(char::is_control))?;
     Some(format!("'{}'", name.replace('\'', "'\\''")))

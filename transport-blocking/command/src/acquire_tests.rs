@@ -1,4 +1,4 @@
-//! The flow of `acquire` with a lock that does what the test says.
+//! The flow of `acquire` with a scripted lock.
 
 use std::io;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn finish_all<L: Lock>(words: &[&str], lock: L, to: &mut impl Write) -> Finish {
 }
 
 #[test]
-fn what_proves_the_lock_is_written_and_the_lock_left_held() {
+fn the_token_is_written_and_the_lock_left_held() {
     let lock = Scripted { fence: Some(7), ..Scripted::new(LONG) };
     let mut written = Vec::new();
     assert_eq!(finish("a job's", lock.clone(), &mut written), Finish::Code(0));
@@ -34,7 +34,7 @@ fn what_proves_the_lock_is_written_and_the_lock_left_held() {
 }
 
 #[test]
-fn what_the_lock_does_not_have_is_unset() {
+fn variables_without_a_value_are_unset() {
     for name in ["a\nb", "\u{1b}[2J", "\u{9b}2J"] {
         assert_eq!(quoted(name.as_bytes()), None);
     }
@@ -60,7 +60,7 @@ fn each_resource_of_a_lock_has_its_variables() {
     );
 }
 
-/// A pipe that nobody reads any more; it says so with the first byte, or with the flush.
+/// A pipe whose reader has gone; it fails at the first byte, or at the flush.
 struct Closed {
     at_once: bool,
 }
@@ -76,7 +76,7 @@ impl Write for Closed {
 }
 
 #[test]
-fn a_lock_that_nobody_learns_of_is_released() {
+fn a_lock_whose_token_cannot_be_written_is_released() {
     for (at_once, still_ours) in [(true, Some(true)), (false, Some(true)), (true, Some(false)), (true, None)]
     {
         let lock = Scripted { still_ours, ..Scripted::new(LONG) };
@@ -86,7 +86,7 @@ fn a_lock_that_nobody_learns_of_is_released() {
 }
 
 #[test]
-fn a_lock_that_is_lost_before_it_is_handed_over_is_told() {
+fn a_lock_that_is_lost_before_it_is_handed_over_is_reported() {
     let lock = Scripted { lost_after: Some(Duration::ZERO), ..Scripted::new(LONG) };
     assert_eq!(finish("job", lock.clone(), &mut Vec::new()), Finish::Code(75));
     assert!(!lock.handed_over.get());

@@ -9,7 +9,7 @@ use crate::ending::Refusal;
 use crate::lock::open;
 use crate::output::{JsonValue, Level, Output};
 
-/// Tells them. The exit code.
+/// Carries out the subcommand. Returns the exit code.
 pub(crate) fn bootstrap(arguments: &BootstrapArguments, output: &Output) -> u8 {
     match try_bootstrap(arguments) {
         Ok(locker) => {
@@ -27,7 +27,7 @@ fn try_bootstrap(arguments: &BootstrapArguments) -> Result<Locker, Refusal> {
         let sentence = error.to_string();
         match error {
             BootstrapError::InUse(_) => Refusal::InUse(sentence),
-            // Every master is needed, so one that is not right is enough.
+            // Every master is needed, so one wrong master is enough to fail.
             BootstrapError::Unreached(ballot)
                 if ballot
                     .votes()
@@ -44,7 +44,7 @@ fn try_bootstrap(arguments: &BootstrapArguments) -> Result<Locker, Refusal> {
     Ok(locker)
 }
 
-/// Tells of masters that the restart guard cannot vouch for.
+/// Warns of masters with replicas, which the restart guard does not cover.
 fn warn(locker: &Locker, output: &Output) {
     for (master, state) in locker.masters() {
         let MasterState::Ready { warnings } = state else { continue };

@@ -1,5 +1,5 @@
-//! The command as a child process in a group of its own, supervised by one thread that sleeps until
-//! something happens.
+//! The command as a child process in its own process group, supervised by one thread that sleeps
+//! until something happens.
 
 use std::ffi::OsStr;
 use std::io;
@@ -37,17 +37,17 @@ impl Ending {
 #[derive(Debug)]
 pub(crate) enum Step<M> {
     /// The command ended. Its process group keeps its number until the supervisor is dropped, so
-    /// that [`Supervisor::kill`] still reaches what it left behind and nothing else.
+    /// that [`Supervisor::kill`] reaches only processes that the command left behind.
     Ended(Ending),
     /// `quorlock` was stopped together with the command and has been continued. The command is
     /// continued by the next call of [`Supervisor::wait`], so that the caller can first see whether
     /// the lock is still held.
     Continued,
-    /// This signal came and was passed on to the command.
+    /// This signal was received and passed on to the command.
     PassedOn(i32),
     /// Another thread sent this.
     Message(M),
-    /// The deadline has come.
+    /// The deadline has passed.
     Deadline,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct StartError {
 }
 
 impl StartError {
-    /// 127 if the command was not found, 126 if it was and cannot be run, as a shell has it.
+    /// 127 if the command was not found, 126 if it cannot be run, as in a shell.
     pub(crate) fn exit_code(&self) -> u8 {
         if self.error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
     }
@@ -79,7 +79,7 @@ pub(crate) struct Supervisor<'a, M> {
     happenings: &'a Signals<M>,
     terminal: Terminal,
     ended: Option<Ending>,
-    /// Whether the terminal was lent when the command stopped, so that it gets it again.
+    /// Whether the command had the terminal when it stopped, so that it gets it again.
     had_terminal: bool,
     interrupted: bool,
     /// Whether the next SIGTSTP is the one that we sent to our own group.
@@ -88,12 +88,11 @@ pub(crate) struct Supervisor<'a, M> {
 }
 
 impl<'a, M: Send + 'static> Supervisor<'a, M> {
-    /// Starts `command` in a process group of its own, with our standard streams and environment,
-    /// except for `variables`, and gives it the terminal's foreground if that is ours.
+    /// Starts `command` in its own process group, with our standard streams and environment, except
+    /// for `variables`, and gives it the terminal's foreground if we have it.
     ///
-    /// There is an instant in which the command runs and does not have the foreground yet. If it
-    /// reads from the terminal right then the system stops it, and the supervisor sees that and
-    /// continues it.
+    /// For an instant the command runs without having the foreground yet. If it reads from the
+    /// terminal at that moment, the system stops it; the supervisor sees that and continues it.
     pub(crate) fn start(
         command: &[&OsStr],
         variables: &[(&str, Option<&OsStr>)],
@@ -134,8 +133,8 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         self.child.id()
     }
 
-    /// Waits until something happens, no longer than until `deadline`. Signals are passed on and
-    /// stops are followed within. Once the command has ended every call says so.
+    /// Waits until something happens, at most until `deadline`. This passes on signals and follows
+    /// stops. Once the command has ended, every call returns that.
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Step<M> {
         if std::mem::take(&mut self.continue_first) {
             self.go_on();
@@ -163,14 +162,14 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         }
     }
 
-    /// Asks the command's group to terminate, and continues it in case that it is stopped and could
-    /// not hear it.
+    /// Asks the command's group to terminate, and continues it, because a stopped group would not
+    /// see the signal.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
         self.signal(Signal::CONT);
     }
 
-    /// Ends the command's group by force.
+    /// Kills the command's group.
     pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
@@ -183,13 +182,13 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
     }
 
     /// The child is not reaped before the supervisor is dropped, so the group's number is not
-    /// another's.
+    /// reused.
     fn signal(&self, signal: Signal) {
-        // A group that has nobody left to be signalled is as good as signalled.
+        // An empty group needs no signal.
         let _ = kill_process_group(self.group, signal);
     }
 
-    /// Looks at what became of the command.
+    /// Checks the state of the command.
     fn look(&mut self) -> Option<Ending> {
         if self.ended.is_none() {
             self.ended = self.look_for_end();
@@ -212,8 +211,8 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
                 (None, Some(signal)) => Ending::Signalled(signal),
                 (None, None) => return None,
             }),
-            // There is no such child: it cannot be, and to wait for its end forever would be the
-            // worst answer.
+            // The system knows no such child. This cannot happen, but waiting forever for its end
+            // would be worse than an error.
             Err(_) => Some(Ending::Exited(i32::from(u8::MAX))),
         }
     }
@@ -223,10 +222,10 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         waitid(WaitId::Pid(self.group), options).ok().flatten().and_then(|status| status.stopping_signal())
     }
 
-    /// The command was stopped by `signal`. Its shell knows `quorlock` only, so `quorlock` stops
-    /// too, with the terminal handed back, and the lock is not renewed until the job is continued.
+    /// The command was stopped by `signal`. Its shell knows only `quorlock`, so `quorlock` gives
+    /// back the terminal and stops too. The lock is not renewed until the job is continued.
     fn follow_stop(&mut self, signal: i32) {
-        // It wants the terminal, and it can have it: it was early, or has been brought to the
+        // It needs the terminal, and may have it: it was too early, or has been brought to the
         // foreground since.
         if matches!(signal, SIGTTIN | SIGTTOU) && self.terminal.lend(self.group) {
             self.signal(Signal::CONT);
@@ -234,8 +233,8 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         }
         self.had_terminal = self.terminal.take_back();
         if !self.terminal.has_job_control() {
-            // Nobody would continue us. The stop key is ignored, as the system does for such jobs;
-            // a stop that was requested in another way stays, and so does the lock.
+            // No shell would continue us. The stop key is ignored, as the system does for such
+            // jobs. After another stop request, the command stays stopped and the lock stays held.
             if signal == SIGTSTP {
                 self.go_on();
             }
@@ -248,7 +247,7 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         terminal::stop_self();
     }
 
-    /// Continues the stopped command, with the terminal if it is meant to have it.
+    /// Continues the stopped command, with the terminal if it should have it.
     fn go_on(&mut self) {
         if self.terminal.lends_at_start() || self.had_terminal {
             self.terminal.lend(self.group);

@@ -15,7 +15,7 @@ fn start<'a>(command: &[&OsStr], signals: &'a Signals<u8>) -> Supervisor<'a, u8>
         .expect("started")
 }
 
-/// What the command ends with. Signals of other tests' children come by too; they are no steps.
+/// How the command ends. Signals of other tests' children arrive too; they are ignored.
 fn ending(supervisor: &mut Supervisor<'_, u8>) -> Ending {
     let deadline = Instant::now() + Duration::from_secs(20);
     match supervisor.wait(Some(deadline)) {
@@ -43,7 +43,7 @@ fn endings_and_exit_codes() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_as_by_a_shell() {
+fn a_command_that_cannot_be_started_is_reported_as_by_a_shell() {
     let signals = Signals::<u8>::install().expect("signals");
     for (program, code) in
         [("/nonexistent/program", 127), ("no-such-program-anywhere", 127), ("/etc/passwd", 126), ("/", 126)]
@@ -67,7 +67,7 @@ fn deadlines_and_messages_interrupt_the_wait() {
 }
 
 #[test]
-fn a_stopped_command_hears_that_it_should_terminate() {
+fn a_stopped_command_gets_the_request_to_terminate() {
     let signals = Signals::install().expect("signals");
     let mut supervisor = start(&shell("kill -STOP $$; sleep 60"), &signals);
     assert!(matches!(supervisor.wait(Some(Instant::now() + Duration::from_millis(200))), Step::Deadline));
@@ -87,7 +87,7 @@ fn a_command_that_will_not_terminate_is_killed() {
 }
 
 #[test]
-fn after_the_end_a_kill_still_reaches_what_is_left_of_the_group() {
+fn after_the_end_a_kill_still_reaches_the_rest_of_the_group() {
     let signals = Signals::install().expect("signals");
     let directory = std::env::temp_dir().join(format!("quorlock-left-{}", std::process::id()));
     let script = format!("(while :; do sleep 0.02; : > {}; done) & exit 3", directory.display());
@@ -99,7 +99,7 @@ fn after_the_end_a_kill_still_reaches_what_is_left_of_the_group() {
             directory.exists()
         })
     };
-    assert!(appears(), "it goes on after the command's end");
+    assert!(appears(), "it continues after the command's end");
     supervisor.kill();
     std::thread::sleep(Duration::from_millis(100));
     let _ = std::fs::remove_file(&directory);

@@ -20,8 +20,8 @@ use crate::output::{Level, Output, Verbosity, print, without_control};
 const WITHIN: Duration = Duration::from_secs(8);
 /// The slots of a cluster (Redis cluster specification, "Key distribution model").
 const SLOTS: u16 = 16_384;
-/// Tags are tried in turn. This number finds each of a thousand masters that share the slots
-/// evenly.
+/// Tags are tried in turn. This number is enough to find each of a thousand masters that share the
+/// slots evenly.
 const MOST_TAGS: u32 = 100_000;
 
 /// A master of the cluster.
@@ -30,7 +30,7 @@ struct Master {
     address: String,
     /// The first and the last of each range that it has.
     slots: Vec<(u16, u16)>,
-    /// All of them, also those that are away: they may be promoted when they are back.
+    /// All replicas, including those that are down: they may be promoted when they are back.
     replicas: usize,
 }
 
@@ -49,7 +49,7 @@ struct Tag {
     url: String,
 }
 
-/// Prints them. The exit code.
+/// Prints the tags. Returns the exit code.
 pub(crate) fn plan(arguments: &ClusterPlanArguments) -> u8 {
     let output = Output::new(Verbosity::Normal(0), arguments.json);
     match masters(arguments) {
@@ -71,7 +71,7 @@ pub(crate) fn plan(arguments: &ClusterPlanArguments) -> u8 {
     }
 }
 
-/// Asks one node after the other, until one answers.
+/// Asks one node after the other until one answers.
 fn masters(arguments: &ClusterPlanArguments) -> Result<(Endpoint, Vec<Master>), Refusal> {
     let wrong = |sentence: &dyn ToString| Refusal::Configuration(sentence.to_string());
     let urls: Vec<_> = arguments.nodes.urls().collect();
@@ -115,13 +115,14 @@ fn asked(
     }
 }
 
-/// The masters that have slots, of lines `id address flags master ping pong epoch link slots…`
+/// The masters that have slots, from lines `id address flags master ping pong epoch link slots…`
 /// (Redis command page of CLUSTER NODES).
 fn read(nodes: &str, present: &Address) -> Vec<Master> {
     let lines: Vec<Vec<&str>> = nodes.lines().map(|line| line.split(' ').collect()).collect();
     let master = |words: &Vec<&str>| {
         let [id, place, _, "-", _, _, _, _, slots @ ..] = words.as_slice() else { return None };
-        // Slots that are being moved are in brackets, and among the others of their owner.
+        // Slots that are being moved are in brackets, and also among the other slots of their
+        // owner.
         let range = |slots: &&str| {
             let (first, last) = slots.split_once('-').unwrap_or((slots, slots));
             Some((first.parse().ok()?, last.parse().ok()?))
@@ -130,7 +131,7 @@ fn read(nodes: &str, present: &Address) -> Vec<Master> {
         let place = place.split(['@', ',']).next()?;
         let (host, port) = place.rsplit_once(':')?;
         let host = match (host, present) {
-            // A node that does not know its host is where it was asked.
+            // A node that does not know its host has the address at which it was asked.
             ("", Address::Tcp { host, .. }) => host,
             (host, _) => host,
         };
@@ -141,7 +142,7 @@ fn read(nodes: &str, present: &Address) -> Vec<Master> {
     lines.iter().filter_map(master).collect()
 }
 
-/// The first tags of `q0`, `q1`, … that are on masters of which none has another one.
+/// The first tags of `q0`, `q1`, … that are all on different masters.
 fn chosen(node: &Endpoint, masters: &[Master], count: usize) -> Vec<Tag> {
     let mut taken = BTreeSet::new();
     let tags = (0..MOST_TAGS).map(|number| format!("q{number}")).filter_map(|tag| {
@@ -165,7 +166,7 @@ fn slot(tag: &str) -> u16 {
     State::<XMODEM>::calculate(tag.as_bytes()) % SLOTS
 }
 
-/// The URL for a tag, with what the URL of the node says and without its password.
+/// The URL for a tag, with the settings of the node's URL but without its password.
 fn url(node: &Endpoint, tag: &str, replicas: usize) -> String {
     let secure = if node.tls().is_some() { "s" } else { "" };
     let mut url = format!("redis{secure}+cluster://");
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tag_is_on_a_master_of_its_own() {
+    fn each_tag_is_on_a_different_master() {
         let node: Endpoint = "redis://a:7000".parse().unwrap();
         let tags = |masters: &[Master], count| {
             let tags = chosen(&node, masters, count);
@@ -281,14 +282,14 @@ mod tests {
         let all = named(&[("q0", "a:7000"), ("q1", "b:7000"), ("q2", "c:7000")]);
         assert_eq!(tags(&even, 3), all);
         assert_eq!(tags(&even, 2), all[..2]);
-        // No more than there are masters, and none where nobody has the slot.
+        // No more tags than masters, and none if no master has the slot.
         assert_eq!(tags(&even, 5), all);
         assert_eq!(tags(&[master("b", 7000, 12_000)], 3), named(&[("q1", "b:7000")]));
         assert_eq!(tags(&[], 3), []);
     }
 
     #[test]
-    fn urls_have_all_but_the_password() {
+    fn urls_contain_everything_except_the_password() {
         for (node, replicas, expected) in [
             ("redis://a:7000", 2, "redis+cluster://a:7000/?tag=q0&replicas=2"),
             ("redis://a:7000", 0, "redis+cluster://a:7000/?tag=q0&failover=may-lose-locks"),

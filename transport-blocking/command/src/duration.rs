@@ -9,13 +9,13 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 const NO_DURATION: &str = "is not a duration: write for example 10s, 500ms, 1.5s, 2m or 1h30m";
 const UNITS: &str = "has an unknown unit: the units are ms, s, m, h and d, as in 1h30m or 1.5s";
-const TOO_LONG: &str = "is too long: a hundred years are the most";
+const TOO_LONG: &str = "is too long: the maximum is a hundred years";
 const OUT_OF_RANGE: &str = "is too long or too precise: use a smaller unit in place of a long fraction";
 
 /// Reads a duration. The error is the rest of a sentence that begins with the name of the option;
 /// it repeats nothing of `text`.
 pub(crate) fn parse(text: &str) -> Result<Duration, &'static str> {
-    // `M` would be a month, which nobody means.
+    // `M` would be a month, which no caller means.
     if text.contains('M') {
         return Err(UNITS);
     }
@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, &'static str> {
     if duration > LONGEST { Err(TOO_LONG) } else { Ok(duration) }
 }
 
-/// The same for what has to be longer than zero.
+/// The same for a duration that must be longer than zero.
 pub(crate) fn parse_positive(text: &str) -> Result<Duration, &'static str> {
     match parse(text)? {
         Duration::ZERO => Err("must be longer than zero"),
@@ -35,7 +35,7 @@ fn reason(error: DurationError) -> &'static str {
     match error {
         DurationError::Empty => "needs a duration such as 10s, 500ms, 1.5s, 2m or 1h30m",
         DurationError::UnknownUnit { unit, .. } if unit.is_empty() => {
-            "needs a unit behind its number: ms, s, m, h or d, as in 10s"
+            "needs a unit after its number: ms, s, m, h or d, as in 10s"
         }
         DurationError::UnknownUnit { .. } => UNITS,
         DurationError::NumberOverflow => OUT_OF_RANGE,
@@ -43,7 +43,7 @@ fn reason(error: DurationError) -> &'static str {
     }
 }
 
-/// A span as a person says it: `50 ms`, `8.2 s`, `3 min`, `5 h`, `12 d`.
+/// A span as people write it: `50 ms`, `8.2 s`, `3 min`, `5 h`, `12 d`.
 pub(crate) fn spoken(span: Duration) -> String {
     let (millis, minutes) = (span.as_millis(), span.as_secs() / 60);
     match minutes {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_the_reason() {
+    fn an_invalid_duration_is_refused_with_the_reason() {
         for (text, reason) in [
             ("", "needs a duration"),
             ("10", "unit"),
@@ -115,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_positive_is() {
+    fn a_positive_duration_is_required_where_zero_makes_no_sense() {
         assert!(parse_positive("0").is_err_and(|reason| reason.contains("longer than zero")));
         assert_eq!(parse_positive("1ms"), Ok(Duration::from_millis(1)));
     }
 
     #[test]
-    fn spans_are_said_as_people_say_them() {
+    fn spans_are_written_as_people_write_them() {
         for (millis, said) in [
             (0, "0 ms"),
             (999, "999 ms"),
@@ -147,7 +147,7 @@ mod tests {
         }
 
         #[test]
-        fn whole_milliseconds_come_back(millis in 0u64..4_000_000_000) {
+        fn whole_milliseconds_survive_writing_and_reading(millis in 0u64..4_000_000_000) {
             prop_assert_eq!(parse(&format!("{millis}ms")), Ok(Duration::from_millis(millis)));
         }
     }

@@ -14,7 +14,7 @@ use crate::lock;
 use crate::output::{JsonValue, Level, Output, without_control};
 use crate::status::{inspect, inspect_permits};
 
-/// Deletes it, if that is meant. The exit code.
+/// Deletes the lock, if the user confirms it. Returns the exit code.
 pub(crate) fn force_release(arguments: &ForceReleaseArguments, output: &Output) -> u8 {
     let name = arguments.resource.as_bytes();
     let terms = Terms::plain(&arguments.masters, &arguments.resource);
@@ -31,7 +31,7 @@ pub(crate) fn force_release(arguments: &ForceReleaseArguments, output: &Output) 
     ended.unwrap_or_else(|refusal| refusal.tell(Some(name), output))
 }
 
-/// Deletes one permit of a semaphore, or each that some master has a key of.
+/// Deletes one permit of a semaphore, or each one that has a key on any master.
 fn permits_deleted(
     locker: &Locker,
     name: &[u8],
@@ -61,11 +61,11 @@ fn permits_deleted(
         let what = format!("permit {index} of {shown}");
         deleted(semaphore.force_release(index), name, &what, output)
     });
-    // The larger code is the worse end. Each permit is tried.
+    // The larger code is the worse result. Each permit is tried.
     Ok(codes.fold(0, u8::max))
 }
 
-/// Asks at the terminal.
+/// Asks for a confirmation at the terminal.
 fn confirm(
     arguments: &ForceReleaseArguments,
     locker: &Locker,
@@ -85,7 +85,10 @@ fn confirm(
     };
     let name = without_control(&String::from_utf8_lossy(name));
     output.message(Level::Warning, &format!("{name}: {seen}"));
-    output.message(Level::Warning, "its holder is not told at once, and may go on as if it were held");
+    output.message(
+        Level::Warning,
+        "its holder is not notified at once, and may continue as if the lock were held",
+    );
     let asked = write!(&stderr, "Type the name of the lock to delete it: ").and_then(|()| (&stderr).flush());
     let mut typed = String::new();
     let read = asked.and_then(|()| stdin.lock().read_line(&mut typed));
@@ -95,7 +98,7 @@ fn confirm(
     Err(Refusal::Configuration("nothing is deleted: that is not the name of the lock".to_owned()))
 }
 
-/// Has the keys of `what` deleted, and tells what became of them. The exit code.
+/// Waits until the keys of `what` are deleted, and reports the result. Returns the exit code.
 fn deleted(releasing: ForceReleasing, name: &[u8], what: &str, output: &Output) -> u8 {
     let outcome = match releasing.wait() {
         Ok(outcome) => outcome,
@@ -111,9 +114,9 @@ fn deleted(releasing: ForceReleasing, name: &[u8], what: &str, output: &Output) 
             Ok(Deletion::Deleted | Deletion::Absent) => continue,
             Ok(Deletion::OtherType) => {
                 has_other_type = true;
-                "the key is no string, so it is no lock and stays".to_owned()
+                "the key is not a string, so it is not a lock and stays".to_owned()
             }
-            Ok(_) => "others take the lock again and again".to_owned(),
+            Ok(_) => "other clients keep taking the lock".to_owned(),
             Err(cause) => {
                 wrong += usize::from(cause.is_configuration());
                 format!("{}; if it has the key, it keeps it until the TTL is over", cause.at(master))
@@ -140,7 +143,7 @@ fn deleted(releasing: ForceReleasing, name: &[u8], what: &str, output: &Output) 
     };
     output.record(level, "deleted", &format!("{told}{more}"), &fields);
     if deleted > 0 {
-        let warning = "its holder is not told at once and may write still: only a store that compares fencing tokens \
+        let warning = "its holder is not notified at once and may still write: only a store that compares fencing tokens \
                        keeps it out";
         output.record(Level::Warning, "holder_not_told", warning, &[("resource", JsonValue::Text(&name))]);
     }

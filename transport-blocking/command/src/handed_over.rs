@@ -9,7 +9,7 @@ use crate::output::{Level, Output};
 use crate::subject::Subject;
 use crate::waiting::milliseconds;
 
-/// Extends the lock and leaves it held. The exit code.
+/// Extends the lock and leaves it held. Returns the exit code.
 pub(crate) fn extend(arguments: &ExtendArguments, lock: Resumption, output: &Output) -> u8 {
     let subject = arguments.claim.subject();
     match try_extend(arguments, lock, &subject, output) {
@@ -36,15 +36,15 @@ fn try_extend(
     Ok(())
 }
 
-/// What to do where the token is of a lock of another kind.
-const TAKEN_AS_ANOTHER: &str = "its token is of a lock that was taken otherwise; give the resources, and the \
+/// What to do if the token is of a lock of another kind.
+const TAKEN_AS_ANOTHER: &str = "its token is of a lock that was taken with other options; give the resources, and the \
      --shared, --permits and --also, that quorlock acquire was given";
 
-/// What to do where its keys cannot be kept by its token alone.
+/// What to do if its keys cannot be kept with its token alone.
 const CANNOT_BE_KEPT: &str = "--keep-for is for one lock that is not shared, and its token is of another one: leave --keep-for \
      out; quorlock run --at-least keeps such locks";
 
-/// What the library says of an acquisition, said of an extension.
+/// The library's error for an acquisition, as an error of an extension.
 fn not_extended(name: &str, error: &AcquireError) -> Refusal {
     let sentence = match (error, error.ballot()) {
         (AcquireError::TooLate(_), Some(ballot)) => {
@@ -67,7 +67,7 @@ fn not_extended(name: &str, error: &AcquireError) -> Refusal {
     }
 }
 
-/// Releases the lock. The exit code.
+/// Releases the lock. Returns the exit code.
 pub(crate) fn release(arguments: &ReleaseArguments, lock: Resumption, output: &Output) -> u8 {
     let subject = arguments.claim.subject();
     match try_release(arguments, lock, &subject, output) {

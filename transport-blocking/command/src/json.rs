@@ -1,4 +1,4 @@
-//! JSON, for programs that read what `quorlock` found out.
+//! JSON output, for programs.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 /// A value as one line.
 ///
 /// JSON escapes the control characters below U+0020 only. The others, DEL and the C1 controls,
-/// would still move a terminal's cursor; they are in strings only, so that they can be escaped
+/// would still move a terminal's cursor; they occur only in strings, so they can be escaped
 /// afterwards.
 pub(crate) fn line(value: &impl Serialize) -> String {
-    // Nothing here has keys that are no strings, which is all that can fail.
+    // Serialization fails only for keys that are not strings, and there are none here.
     let json = serde_json::to_string(value).unwrap_or_default();
     let mut line = String::with_capacity(json.len() + 1);
     for character in json.chars() {

@@ -21,10 +21,10 @@ use crate::ending::Refusal;
 use crate::signals::Notifier;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing};
 
-/// How long what nobody needs any more is waited for: answers, when the wait for the lock was
-/// interrupted, and masters that are slower than a quorum.
+/// How long to wait for answers that are no longer needed: those of an interrupted wait for the
+/// lock, and those of masters that are slower than the quorum.
 const LINGER: Duration = Duration::from_millis(100);
-/// How often they are looked at meanwhile.
+/// How often to check for them meanwhile.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A lock that is being acquired.
@@ -33,7 +33,8 @@ pub(crate) struct Acquisition {
     locker: Locker,
     waker: Waker,
     conflict_exit_code: u8,
-    /// Whether the key's value alone proves the lock: it is of one resource that nobody shares.
+    /// Whether the key's value alone proves the lock: the lock is of one resource that is not
+    /// shared.
     is_plain: bool,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Renewal {
     pub(crate) heal: bool,
 }
 
-/// Begins to acquire the lock that `seek` names. `changed` is told whenever polling it again is
+/// Begins to acquire the lock that `seek` names. `changed` is notified whenever polling it again is
 /// worthwhile. `client` is the name for the masters' lists of clients.
 pub(crate) fn begin(
     terms: Terms<'_>,
@@ -78,7 +79,7 @@ fn semaphore(locker: &Locker, claim: &Claim, permits: u32) -> Result<Semaphore, 
     locker.semaphore(claim.as_bytes(), permits).map_err(|error| Refusal::Configuration(error.to_string()))
 }
 
-/// Goes on with a lock that was left held.
+/// Resumes a lock that was left held.
 pub(crate) fn resume(
     locker: &Locker,
     claim: &Claim,
@@ -100,7 +101,7 @@ pub(crate) fn release(locker: &Locker, claim: &Claim, lock: Resumption) -> Resul
     })
 }
 
-/// Begins what is requested, in the way that the options say.
+/// Begins the request that the options describe.
 fn sought<G: Granted + 'static>(
     mut request: Request<G>,
     seek: &Seek,
@@ -128,8 +129,8 @@ fn sought<G: Granted + 'static>(
     Box::pin(async move { future.await.map(grant) })
 }
 
-/// Connects to masters that are asked once. They get more time to answer than where another attempt
-/// follows.
+/// Connects to masters that are asked once. They get more time to answer than if another attempt
+/// followed.
 pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
     let patience = (terms.ttl / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
     let builder = configuration(terms, client)?.request_timeout(patience);
@@ -167,8 +168,8 @@ fn connected(config: Config) -> Result<Locker, Refusal> {
 }
 
 fn configuration(terms: Terms<'_>, client: &str) -> Result<ConfigBuilder, Refusal> {
-    // A master that comes back has to be found while there is time for a renewal, also where the
-    // TTL is short.
+    // A master that comes back must be found while there is time for a renewal, even if the TTL is
+    // short.
     let shortest = Duration::from_millis(10);
     let longest = (terms.ttl / 8).clamp(shortest, Duration::from_secs(2));
     let mut builder = masters(terms)
@@ -186,7 +187,7 @@ fn configuration(terms: Terms<'_>, client: &str) -> Result<ConfigBuilder, Refusa
     Ok(terms.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy)))
 }
 
-/// What becomes of locks at a failover matters only to those who are granted some.
+/// What a failover does to locks matters only to clients that are granted locks.
 fn masters(terms: Terms<'_>) -> ConfigBuilder {
     let urls = terms.masters.urls();
     let parsed = urls.clone().map(|url| url.parse::<Endpoint>()?.with_replicas(0));
@@ -196,13 +197,13 @@ fn masters(terms: Terms<'_>) -> ConfigBuilder {
                 builder.master(master.with_failover(Failover::MayLoseLocks))
             })
         }
-        // What is wrong with one of them is told when it is built.
+        // An invalid URL is reported when the configuration is built.
         Ok(_) | Err(_) => Config::builder(urls),
     }
 }
 
-/// Gives masters whose connections are still being opened time to get what a quorum has settled
-/// without them, for the process ends next. The more of them have it, the more may fail.
+/// Gives masters whose connections are still being opened time to receive what a quorum has decided
+/// without them, because the process ends next. The more masters have it, the more may fail.
 pub(crate) fn settle(locker: &Locker) {
     let until = Instant::now() + LINGER;
     let is_opening = || locker.masters().iter().any(|(_, state)| *state == MasterState::Opening);
@@ -211,7 +212,7 @@ pub(crate) fn settle(locker: &Locker) {
     }
 }
 
-/// Whether no quorum is possible before a configuration is changed.
+/// Whether no quorum is possible until a configuration is changed.
 pub(crate) fn is_misconfigured(ballot: &Ballot) -> bool {
     let is_right = |vote: &Vote| !matches!(vote, Vote::Failed(cause) if cause.is_configuration());
     ballot.votes().filter(|(_, vote)| is_right(vote)).count() < ballot.needed()
@@ -235,8 +236,8 @@ impl Lock for Acquisition {
         // Dropping the future sends the release to every master that may have granted it.
         drop(self);
         // The process ends next. A socket that is closed with an answer unread is reset, and a
-        // master that has not read the release by then never does; so the answers are given time to
-        // come.
+        // master that has not read the release by then never does. So there is time for the answers
+        // to arrive.
         thread::sleep(LINGER);
     }
 }
@@ -254,7 +255,7 @@ fn refusal(error: &AcquireError, conflict_exit_code: u8) -> Refusal {
     }
 }
 
-/// What was granted.
+/// The grant.
 #[derive(Debug)]
 pub(crate) enum Grant {
     Lock(Guard),
@@ -262,8 +263,8 @@ pub(crate) enum Grant {
 }
 
 impl Grant {
-    /// Leaves it to the process that knows the token. The error is the sentence to say if it is not
-    /// held any more.
+    /// Leaves the lock to the process that knows the token. The error is the sentence to print if
+    /// it is not held any more.
     pub(crate) fn hand_over(self) -> Result<(), String> {
         let handed = match self {
             Self::Lock(guard) => guard.hand_over(),
@@ -288,8 +289,8 @@ impl Deref for Grant {
 #[derive(Debug)]
 pub(crate) struct Held {
     grant: Grant,
-    /// Kept from one look to the next: a future that is dropped takes its waker back, and then
-    /// nobody is told of a loss.
+    /// Kept from one check to the next: dropping the future removes its waker, and then a loss
+    /// wakes no thread.
     lost: Lost,
     locker: Locker,
     waker: Waker,
@@ -353,7 +354,7 @@ impl Hold for Held {
     }
 }
 
-/// Tells the deciding thread to look again.
+/// Tells the deciding thread to check again.
 struct Tell(Mutex<Notifier<Changed>>);
 
 impl Wake for Tell {

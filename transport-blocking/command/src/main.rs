@@ -1,5 +1,5 @@
 //! The command `quorlock`: runs a program under a lock that a quorum of Redis or Valkey masters
-//! granted, or takes such a lock for a script; serves embedded masters to try that on; and runs
+//! granted, or takes such a lock for a script; serves embedded masters to try that with; and runs
 //! simulated worlds.
 
 mod acquire;
@@ -76,7 +76,7 @@ fn carry_out(subcommand: &Subcommand, environment: &Environment) -> io::Result<F
         Subcommand::Acquire(arguments) => return acquire(arguments, &arguments.speech.output()),
         Subcommand::Demo(arguments) => return Ok(demo::demo(arguments, &Signals::install()?)),
         Subcommand::Master(arguments) => {
-            // What is information elsewhere is what this subcommand is there for.
+            // Messages that are mere information elsewhere are the purpose of this subcommand.
             master::serve(arguments, &Signals::install()?, &arguments.speech.output_with(1))
         }
         Subcommand::Extend(arguments) => match environment.resumption(arguments.claim.as_bytes()) {
@@ -88,7 +88,7 @@ fn carry_out(subcommand: &Subcommand, environment: &Environment) -> io::Result<F
             Err(sentence) => return Ok(refuse(&sentence)),
         },
         Subcommand::Status(arguments) => {
-            // A lock can be looked at without a token, and what is no token is nobody's.
+            // A lock can be inspected without a token, so an invalid token is ignored.
             status::status(arguments, environment.token(arguments.resource.as_bytes()).ok())
         }
         Subcommand::Doctor(arguments) => doctor::doctor(arguments),
@@ -108,7 +108,7 @@ fn refuse(sentence: &str) -> Finish {
     Finish::Code(USAGE)
 }
 
-/// Says what is wrong before, or without, options about how it is said.
+/// Prints an error that occurs before the options for output are known.
 fn plainly(sentence: &str) {
     Output::new(Verbosity::Normal(0), false).message(Level::Error, sentence);
 }

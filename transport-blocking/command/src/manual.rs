@@ -1,4 +1,4 @@
-//! `quorlock completions` and `quorlock man`: what clap can tell others about the command line.
+//! `quorlock completions` and `quorlock man`: descriptions of the command line that clap generates.
 
 use std::fs;
 use std::io;
@@ -11,17 +11,17 @@ use crate::arguments::{self, CompletionsArguments, ManArguments};
 use crate::ending::UNWRITTEN;
 use crate::output::{Level, Output, Verbosity, print};
 
-/// Prints the script. The exit code.
+/// Prints the script. Returns the exit code.
 pub(crate) fn completions(arguments: &CompletionsArguments) -> u8 {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut arguments::described(), "quorlock", &mut script);
     print(&String::from_utf8_lossy(&script), 0)
 }
 
-/// Writes the pages. The exit code.
+/// Writes the pages. Returns the exit code.
 pub(crate) fn pages(arguments: &ManArguments) -> u8 {
     let mut root = arguments::described();
-    // Only then do subcommands know their whole names.
+    // Subcommands know their whole names only after this.
     root.build();
     for command in std::iter::once(&root).chain(root.get_subcommands()) {
         let man = Man::new(command.clone());
@@ -36,8 +36,8 @@ pub(crate) fn pages(arguments: &ManArguments) -> u8 {
     0
 }
 
-/// The page of one command. What stands behind the options in its help are sections of their own,
-/// each line as it is: they are tables and scripts.
+/// The page of one command. The parts after the options in its help become separate sections with
+/// their lines unchanged, because they are tables and scripts.
 fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;

@@ -12,7 +12,7 @@ use crate::output::{JsonValue, Level, Output};
 use crate::signals::{self, Happening, Signals};
 use crate::terminal::{self, Terminal};
 
-/// Serves until a signal asks for the end. The exit code.
+/// Serves until a signal ends it. Returns the exit code.
 pub(crate) fn serve(arguments: &MasterArguments, signals: &Signals<()>, output: &Output) -> u8 {
     let mut masters = Vec::new();
     for port in &arguments.ports {
@@ -38,7 +38,7 @@ pub(crate) fn serve(arguments: &MasterArguments, signals: &Signals<()>, output: 
     let terminal = Terminal::open();
     loop {
         match signals.next(None) {
-            // The terminal's stop key: all of them hang.
+            // The terminal's stop key: all masters hang.
             Some(Happening::Signal(SIGTSTP)) if terminal.has_job_control() => terminal::stop_self(),
             Some(Happening::Signal(signal)) if signals::asks_to_end(signal) => {
                 output.record(
@@ -60,7 +60,7 @@ fn start(address: SocketAddr) -> Result<Master, String> {
             format!("{address} is in use: choose another --port, or 0 for one that is free")
         }
         io::ErrorKind::PermissionDenied => format!("{address} may not be used: choose a --port above 1023"),
-        io::ErrorKind::AddrNotAvailable => format!("{} is no address of this machine", address.ip()),
+        io::ErrorKind::AddrNotAvailable => format!("{} is not an address of this machine", address.ip()),
         _ => format!("no master can be started at {address}: {error}"),
     })
 }

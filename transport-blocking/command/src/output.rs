@@ -1,5 +1,5 @@
-//! How `quorlock` speaks: on standard error only, because standard output belongs to the command
-//! that it runs.
+//! The messages of `quorlock`. They go to standard error only, because standard output belongs to
+//! the command that it runs.
 
 use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::ending::UNWRITTEN;
 use crate::json;
 use crate::terminal::own_group;
 
-/// How much is said.
+/// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verbosity {
     /// Errors only.
@@ -20,17 +20,17 @@ pub(crate) enum Verbosity {
     Normal(u8),
 }
 
-/// How much something matters.
+/// How much a message matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
-    /// What made `quorlock` fail. Said always.
+    /// What made `quorlock` fail. Always printed.
     Error,
-    /// What the user should look at, though the command runs.
+    /// What the user should look at, although the command runs.
     Warning,
-    /// What happened, for a reader of the log: said with `-v`, and always as JSON.
+    /// What happened, for a reader of the log: printed with `-v`, and always as JSON.
     Info,
-    /// The details: said with `-vv`.
+    /// The details: printed with `-vv`.
     Debug,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum JsonValue<'a> {
     Texts(&'a [String]),
     /// A whole number.
     Number(u64),
-    /// Whether something is so.
+    /// A boolean.
     Flag(bool),
 }
 
@@ -62,20 +62,20 @@ fn as_map<S: Serializer>(fields: &[(&str, JsonValue<'_>)], serializer: S) -> Res
     serializer.collect_map(fields.iter().copied())
 }
 
-/// Standard error, and how much of what is to be told there.
+/// Standard error, and how much to print there.
 #[derive(Debug)]
 pub(crate) struct Output {
     verbosity: Verbosity,
     json: bool,
-    /// Whether a progress line may be shown: on a terminal that understands it, for a reader who
-    /// wants words.
+    /// Whether a progress line may be shown: on a terminal that understands it, unless JSON is
+    /// requested.
     progress: bool,
-    /// Whether a progress line stands there now.
+    /// Whether a progress line is shown now.
     shown: AtomicBool,
 }
 
 impl Output {
-    /// An output for what the options say.
+    /// Returns the output that the options describe.
     pub(crate) fn new(verbosity: Verbosity, json: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let progress = verbosity != Verbosity::Quiet && !json && !dumb && std::io::stderr().is_terminal();
@@ -88,12 +88,12 @@ impl Output {
         self.progress
     }
 
-    /// Says `text`; as JSON, an event named `message`.
+    /// Prints `text`; as JSON, an event named `message`.
     pub(crate) fn message(&self, level: Level, text: &str) {
         self.record(level, "message", text, &[]);
     }
 
-    /// Tells an event: `text` to people; as JSON one object in one line, with `event`, `level`,
+    /// Prints an event: `text` for people; as JSON one object in one line, with `event`, `level`,
     /// `text` and `fields`.
     pub(crate) fn record(&self, level: Level, event: &str, text: &str, fields: &[(&str, JsonValue<'_>)]) {
         if !self.says(level) {
@@ -112,7 +112,7 @@ impl Output {
         if !self.progress || !tcgetpgrp(&stderr).is_ok_and(|foreground| Some(foreground) == own_group()) {
             return;
         }
-        // A terminal that does not know its size says zero.
+        // A terminal that does not know its size reports zero.
         let columns = tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
         let columns = if columns == 0 { 80 } else { columns };
         // A line as wide as the terminal would wrap, and then only its end would be replaced.
@@ -121,7 +121,7 @@ impl Output {
         write(&format!("\r{fitting}\x1b[K"));
     }
 
-    /// Takes the progress line away.
+    /// Removes the progress line.
     pub(crate) fn clear_progress(&self) {
         if self.shown.swap(false, Ordering::Relaxed) {
             write("\r\x1b[K");
@@ -139,8 +139,8 @@ impl Output {
     }
 }
 
-/// Prints `text` on standard output, for what a subcommand is asked for, and gives the exit code
-/// back. That nobody reads it to the end changes nothing.
+/// Prints the result `text` of a subcommand on standard output, and returns the exit code. A reader
+/// that does not read it to the end changes nothing.
 pub(crate) fn print(text: &str, code: u8) -> u8 {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -152,8 +152,8 @@ pub(crate) fn print(text: &str, code: u8) -> u8 {
     }
 }
 
-/// One write for the whole line, so that lines of several processes do not mix. If nobody reads any
-/// more, there is nobody to be told.
+/// One write for the whole line, so that lines of several processes do not mix. If the reader has
+/// gone, errors are ignored.
 fn write(line: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
@@ -163,7 +163,7 @@ fn plain_line(text: &str) -> String {
     format!("quorlock: {}\n", without_control(text))
 }
 
-/// Control characters, which a key or a server's words may hold, must not reach a terminal.
+/// Control characters, which a key or a server's text may contain, must not reach a terminal.
 pub(crate) fn without_control(text: &str) -> String {
     let mut plain = String::new();
     for character in text.chars() {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_one_object_with_its_fields_behind_what_all_have() {
+    fn a_record_is_one_object_with_its_fields_after_the_common_ones() {
         let fields = [("for_ms", JsonValue::Number(7)), ("key", JsonValue::Text("\0"))];
         assert_eq!(
             json::line(&Record { event: "lost", level: Level::Error, text: "a \"b\"", fields: &fields }),

@@ -1,6 +1,6 @@
-//! `quorlock run`: take the lock, run the command, give the lock back.
+//! `quorlock run`: take the lock, run the command, release the lock.
 //!
-//! One thread decides; this file says what.
+//! One thread makes all decisions, which are in this file.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,8 +17,8 @@ use crate::terminal::Terminal;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing, milliseconds, wait_for};
 
 /// The longest sleep while the lock is held. [`Instant`] does not count the time in which the
-/// machine is suspended, so no single sleep may be long: after a resume the lock's own clock has to
-/// be asked soon.
+/// machine is suspended, so no single sleep may be long: after a resume the lock's own clock must
+/// be read soon.
 const NAP: Duration = Duration::from_secs(1);
 
 /// Why the command is being ended.
@@ -80,7 +80,7 @@ impl<H: Hold> Holding<'_, H> {
             if cause.is_none() {
                 cause = self.cause_to_end(standing);
                 if let Some(cause) = cause {
-                    // First act, then speak: a write to a full pipe may block.
+                    // Act first and print later: a write to a full pipe may block.
                     self.supervisor.terminate();
                     self.hold.stop_renewal();
                     self.tell_cause(cause);
@@ -103,7 +103,7 @@ impl<H: Hold> Holding<'_, H> {
         self.finish(ending, cause)
     }
 
-    /// Whether the command has to end now, and why.
+    /// Whether the command must end now, and why.
     fn cause_to_end(&self, standing: Standing) -> Option<Cause> {
         if standing.lost || standing.remaining.is_zero() {
             Some(Cause::Lost)
@@ -122,7 +122,7 @@ impl<H: Hold> Holding<'_, H> {
         (self.arguments.seek.ttl / 20).min(Duration::from_millis(100))
     }
 
-    /// How long nothing needs to be decided, if nothing happens.
+    /// How long the thread may sleep if nothing happens.
     fn nap(&self, standing: Standing, cause: Option<Cause>, killed: bool) -> Duration {
         let until = if killed {
             NAP
@@ -138,7 +138,7 @@ impl<H: Hold> Holding<'_, H> {
         until.min(NAP)
     }
 
-    /// The command has ended; gives the lock back.
+    /// Releases the lock after the command has ended.
     fn finish(mut self, ending: Ending, cause: Option<Cause>) -> Finish {
         let standing = self.hold.standing();
         let mut lost = cause.is_some();
@@ -147,8 +147,7 @@ impl<H: Hold> Holding<'_, H> {
             self.tell_cause(Cause::Lost);
         }
         if lost {
-            // What the command left behind must not go on without the lock that it believes to
-            // hold.
+            // Processes that the command left behind must not continue without the lock.
             self.supervisor.kill();
         }
         let code = ending.exit_code();
@@ -168,7 +167,7 @@ impl<H: Hold> Holding<'_, H> {
                 let fields = self.subject.fields([("kept_ms", milliseconds(left))]);
                 self.output.record(Level::Info, "released", &text, &fields);
             }
-            // If it is known to be lost already, the masters only confirm it.
+            // If the lock is known to be lost already, the masters only confirm it.
             Released::NotOurs(text) if lost => self.output.record(Level::Info, "released", &text, &fields),
             Released::NotOurs(text) => {
                 lost = true;
@@ -192,7 +191,7 @@ impl<H: Hold> Holding<'_, H> {
         let (event, text) = match cause {
             Cause::Lost => ("lost", format!("{name} was lost, so the command is ended")),
             Cause::RunsOut if self.arguments.no_renew => {
-                ("runs_out", format!("{name} runs out, for --no-renew was given, so the command is ended"))
+                ("runs_out", format!("{name} runs out because --no-renew was given, so the command is ended"))
             }
             Cause::RunsOut => {
                 ("runs_out", format!("{name} could not be renewed and runs out, so the command is ended"))

@@ -1,4 +1,4 @@
-//! The flow of `run` with a lock that does what the test says and a real command.
+//! The flow of `run` with a scripted lock and a real command.
 
 use std::ffi::OsString;
 
@@ -19,7 +19,7 @@ fn finish<L: Lock>(options: &[&str], script: &str, lock: L) -> (Finish, Duration
 }
 
 #[test]
-fn the_command_knows_its_lock_and_gives_its_exit_code() {
+fn the_command_gets_the_variables_of_its_lock_and_its_exit_code_is_returned() {
     let lock = Scripted::new(LONG);
     let script = "[ $QUORLOCK_RESOURCE = job ] && [ $QUORLOCK_TOKEN = 00ff ] && exit 9";
     assert_eq!(finish(&[], script, lock.clone()).0, Finish::Code(9));
@@ -31,7 +31,7 @@ fn the_command_knows_its_lock_and_gives_its_exit_code() {
     assert_eq!(finish(&["--permits=4"], script, permit).0, Finish::Code(3));
     let script = "[ $QUORLOCK_TOKEN_job = 00ff ] && [ $QUORLOCK_TOKEN_b_2fc = 00ff ] && exit 8";
     assert_eq!(finish(&["--also=b/c"], script, Scripted::new(LONG)).0, Finish::Code(8));
-    // No process can have inherited a deaf ear for this one.
+    // No process can have been started with this signal ignored.
     assert_eq!(finish(&[], "kill -KILL $$", Scripted::new(LONG)).0, Finish::Code(137));
 }
 
@@ -86,19 +86,19 @@ fn the_longest_hold_ends_the_command_and_the_renewal() {
 }
 
 #[test]
-fn a_loss_that_only_the_release_finds_is_told() {
+fn a_loss_that_only_the_release_finds_is_reported() {
     let lock = Scripted { still_ours: Some(false), ..Scripted::new(LONG) };
     assert_eq!(finish(&[], "exit 0", lock).0, Finish::Code(75));
 }
 
 #[test]
-fn a_release_that_nobody_confirms_takes_nothing_from_the_command() {
+fn a_release_without_a_confirmation_does_not_change_the_exit_code() {
     let lock = Scripted { still_ours: None, ..Scripted::new(LONG) };
     assert_eq!(finish(&[], "exit 4", lock).0, Finish::Code(4));
 }
 
 #[test]
-fn a_least_time_to_hold_is_given_to_the_release_whatever_the_command_does() {
+fn a_minimum_hold_time_is_passed_to_the_release_however_the_command_ends() {
     for (options, at_least) in [(&["--at-least=1m"][..], Some(Duration::from_secs(60))), (&[], None)] {
         let lock = Scripted::new(LONG);
         assert_eq!(finish(options, "exit 3", lock.clone()).0, Finish::Code(3));

@@ -1,4 +1,4 @@
-//! Locks that do what a test says.
+//! Locks whose behaviour a test sets.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::waiting::{Hold, Lock, Released, Standing};
 /// Longer than any test.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
-/// A lock that is granted at once, and what was done with it.
+/// A lock that is granted at once, and a record of its use.
 #[derive(Clone)]
 pub(crate) struct Scripted {
     pub(crate) acquired: Instant,
@@ -102,7 +102,7 @@ impl Hold for Scripted {
     }
 }
 
-/// Refuses as it is told.
+/// Fails as configured.
 pub(crate) struct Refusing(pub(crate) Option<Refusal>);
 
 impl Lock for Refusing {

@@ -18,13 +18,13 @@ const PASSED_ON: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1,
 /// Something that the deciding thread must look at.
 #[derive(Debug)]
 pub(crate) enum Happening<M> {
-    /// This signal came.
+    /// This signal was received.
     Signal(i32),
-    /// Another thread has something to say.
+    /// Another thread has sent a message.
     Message(M),
 }
 
-/// Lets other threads send messages into the queue.
+/// A sender with which other threads put messages into the queue.
 #[derive(Debug)]
 pub(crate) struct Notifier<M>(Sender<Happening<M>>);
 
@@ -35,13 +35,13 @@ impl<M> Clone for Notifier<M> {
 }
 
 impl<M> Notifier<M> {
-    /// Puts `message` into the queue. Once nobody waits there any more it is dropped.
+    /// Puts `message` into the queue. Once the queue has been dropped, the message is dropped.
     pub(crate) fn send(&self, message: M) {
         let _ = self.0.send(Happening::Message(message));
     }
 }
 
-/// The queue, fed by the signals from [`Signals::install`] on.
+/// The queue. After [`Signals::install`], signals are put into it.
 #[derive(Debug)]
 pub(crate) struct Signals<M> {
     sender: Sender<Happening<M>>,
@@ -51,17 +51,17 @@ pub(crate) struct Signals<M> {
 }
 
 impl<M: Send + 'static> Signals<M> {
-    /// Catches the signals. To be called first, before there are other threads, so that no signal
+    /// Catches the signals. Call it first, before there are other threads, so that no signal
     /// ends `quorlock` while it holds a lock and every thread has the same mask.
     pub(crate) fn install() -> io::Result<Self> {
         let inherited = SigSet::thread_get_mask()?;
         let mut ours = inherited;
-        // The command has the terminal while it runs. To take it back, or to write to it under
-        // `stty tostop`, is not allowed from the background and stops who tries, except with this
-        // signal blocked.
+        // The command has the terminal while it runs. Taking it back, or writing to it under `stty
+        // tostop`, is not allowed from the background and stops the process that tries, unless this
+        // signal is blocked.
         ours.add(MaskSignal::SIGTTOU);
-        // We may have been started with it blocked, and then no end of the command would ever be
-        // seen.
+        // We may have been started with this signal blocked, and then the end of the command would
+        // never be seen.
         ours.remove(MaskSignal::SIGCHLD);
         ours.thread_set_mask()?;
 
@@ -80,19 +80,19 @@ impl<M: Send + 'static> Signals<M> {
         Ok(Self { sender, receiver, inherited, ours })
     }
 
-    /// What other threads send messages with.
+    /// Returns a sender for other threads.
     pub(crate) fn notifier(&self) -> Notifier<M> {
         Notifier(self.sender.clone())
     }
 
-    /// The next thing that happens, or `None` at `deadline`.
+    /// Waits for the next signal or message; `None` at `deadline`.
     pub(crate) fn next(&self, deadline: Option<Instant>) -> Option<Happening<M>> {
         let Some(deadline) = deadline else { return self.receiver.recv().ok() };
-        // We keep a sender ourselves, so no end of the queue hides behind the `None`.
+        // We keep a sender ourselves, so `None` never means the end of the queue.
         self.receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
     }
 
-    /// Does `work` with the mask that was inherited, for what a child must inherit in its turn.
+    /// Does `work` with the inherited signal mask, which a child must inherit.
     pub(crate) fn with_inherited_mask<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         self.inherited.thread_set_mask()?;
         let done = work();
@@ -111,8 +111,8 @@ pub(crate) fn name(signal: i32) -> String {
     signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
-/// The signals that the process that started us had ignored, as `nohup` does with SIGHUP. To catch
-/// one and pass it on would undo that. Only Linux tells; elsewhere the list is empty.
+/// The signals that the process that started us had ignored, as `nohup` does with SIGHUP. Catching
+/// one and passing it on would undo that. Only Linux reports them; elsewhere the list is empty.
 fn ignored_signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignored_in(&status)

@@ -1,8 +1,8 @@
-//! What a lock is called where people and programs are told of it.
+//! The names of a lock in messages and in JSON.
 
 use crate::output::JsonValue;
 
-/// What a lock is called where people and programs are told of it.
+/// The names of a lock in messages and in JSON.
 #[derive(Debug)]
 pub(crate) struct Subject {
     /// For people.
@@ -16,7 +16,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// The fields of an event about this lock, with `more` behind them.
+    /// The fields of an event about this lock, followed by `more`.
     pub(crate) fn fields<'a>(
         &'a self,
         more: impl IntoIterator<Item = (&'static str, JsonValue<'a>)>,

@@ -1,4 +1,5 @@
-//! The terminal: who has its foreground, and how a job stops and ends there as its shell expects.
+//! The terminal: which process group has its foreground, and how a job stops and ends there as its
+//! shell expects.
 
 use std::fs::File;
 use std::io::IsTerminal;
@@ -10,7 +11,7 @@ use signal_hook::consts::SIGINT;
 
 /// The controlling terminal, if there is one.
 ///
-/// Changing its foreground group needs SIGTTOU blocked, which `Signals::install` sees to.
+/// Changing its foreground group requires that SIGTTOU is blocked, which `Signals::install` does.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     device: Option<File>,
@@ -23,8 +24,8 @@ impl Terminal {
     /// Finds the terminal.
     ///
     /// The command gets its foreground at the start only if standard input is a terminal. In `ssh
-    /// host | quorlock …` it is for the first of the two to ask for a password; if the command of
-    /// the second asks too, it gets the foreground then.
+    /// host | quorlock …`, `ssh` needs it to ask for a password; if our command asks too, it gets
+    /// the foreground then.
     pub(crate) fn open() -> Self {
         let device = File::options().read(true).write(true).open("/dev/tty").ok();
         Self { device, own: own_group(), at_start: std::io::stdin().is_terminal(), lent: false }
@@ -36,7 +37,7 @@ impl Terminal {
         Self { device: None, own: own_group(), at_start: false, lent: false }
     }
 
-    /// Whether the command gets the foreground without having asked for it.
+    /// Whether the command gets the foreground without requesting it.
     pub(crate) fn lends_at_start(&self) -> bool {
         self.at_start
     }
@@ -46,7 +47,7 @@ impl Terminal {
         self.own.is_some() && self.foreground() == self.own
     }
 
-    /// Gives the foreground to `group` if it is ours to give. Says whether `group` has it now.
+    /// Gives the foreground to `group` if we have it. Returns whether `group` has it now.
     pub(crate) fn lend(&mut self, group: Pid) -> bool {
         let Some(device) = &self.device else { return false };
         let foreground = self.foreground();
@@ -57,7 +58,7 @@ impl Terminal {
         self.lent && foreground == Some(group)
     }
 
-    /// Takes the foreground back, also from a group that the command in its turn gave it to. Says
+    /// Takes the foreground back, also from a group to which the command has passed it. Returns
     /// whether it had been lent.
     pub(crate) fn take_back(&mut self) -> bool {
         if !self.lent {
@@ -65,15 +66,15 @@ impl Terminal {
         }
         self.lent = false;
         if let (Some(device), Some(own)) = (&self.device, self.own) {
-            // This fails only if the terminal is gone, and then nobody needs its foreground.
+            // This fails only if the terminal is gone, and then its foreground does not matter.
             let _ = tcsetpgrp(device, own);
         }
         true
     }
 
-    /// Whether a shell watches us that could continue us after a stop. Without a terminal, or as
-    /// the leader of the session or its direct child from elsewhere (`ssh -t host quorlock …`),
-    /// nobody would.
+    /// Whether there is a shell that could continue us after a stop. Without a terminal there is
+    /// none, nor if we are the leader of the session or its direct child from elsewhere (`ssh -t
+    /// host quorlock …`).
     pub(crate) fn has_job_control(&self) -> bool {
         let session = |process: Option<nix::unistd::Pid>| getsid(process).ok();
         let parent = getppid().map(|parent| nix::unistd::Pid::from_raw(parent.as_raw_pid()));
@@ -85,9 +86,9 @@ impl Terminal {
     }
 }
 
-/// Our process group, unless its leader is outside of our PID namespace: a container's first
-/// process may be in the group, and in the session, of the process that started the container, and
-/// for such ones the system has the number 0 only. `rustix` takes for granted that it is never 0.
+/// Our process group, unless its leader is outside our PID namespace: a container's first process
+/// may be in the group, and in the session, of the process that started the container, and the
+/// system then reports the number 0. `rustix` assumes that it is never 0.
 pub(crate) fn own_group() -> Option<Pid> {
     Pid::from_raw(getpgrp().as_raw())
 }
@@ -97,15 +98,16 @@ pub(crate) fn stop_self() {
     let _ = kill_process(getpid(), Signal::STOP);
 }
 
-/// Has the others of our group stop, as the terminal's stop key would have, had the foreground been
-/// ours: the script that started us, and the other commands of a pipeline. We catch the signal.
+/// Stops the other processes of our group, as the terminal's stop key would if we had the
+/// foreground: the script that started us, and the other commands of a pipeline. We catch the
+/// signal.
 pub(crate) fn stop_group() {
     let _ = kill_current_process_group(Signal::TSTP);
 }
 
-/// Ends this process by SIGINT: a shell script goes on after a command that exits with 130, and
-/// ends after one that died of the signal. With `group`, the others of our group get the signal
-/// too, as the terminal's interrupt key would have sent it, had the foreground been ours.
+/// Ends this process by SIGINT: a shell script continues after a command that exits with 130, and
+/// ends after one that died of the signal. With `group`, the other processes of our group get the
+/// signal too, as from the terminal's interrupt key if we had the foreground.
 pub(crate) fn die_of_interrupt(group: bool) {
     if group {
         let _ = kill_current_process_group(Signal::INT);

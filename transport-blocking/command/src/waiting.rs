@@ -1,7 +1,6 @@
 //! A lock as `run` and `acquire` see it, and waiting for it.
 //!
-//! They know of it only what [`Lock`] and [`Hold`] say, so that their behaviour can be tested
-//! without masters.
+//! They use only [`Lock`] and [`Hold`], so that their behaviour can be tested without masters.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -16,17 +15,17 @@ use crate::signals::{self, Happening, Signals};
 use crate::subject::Subject;
 use crate::terminal::{self, Terminal};
 
-/// What the lock's threads tell the deciding thread: something changed, ask again.
+/// The message of the lock's threads to the deciding thread: something has changed, check again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Changed;
 
 /// A lock that is being acquired.
 pub(crate) trait Lock {
-    /// What one holds once it is acquired.
+    /// The type of the held lock.
     type Hold: Hold;
 
-    /// Asks whether it is acquired. Never blocks; whenever asking again is worthwhile, [`Changed`]
-    /// is sent. Not called again after it was ready.
+    /// Checks whether it is acquired, without blocking. Whenever another check is worthwhile,
+    /// [`Changed`] is sent. Not called again after it was ready.
     fn poll(&mut self) -> Poll<Result<Self::Hold, Refusal>>;
 
     /// Gives up and leaves no key behind on masters that answer soon.
@@ -35,32 +34,32 @@ pub(crate) trait Lock {
 
 /// A lock that is held.
 pub(crate) trait Hold {
-    /// What a process within needs to prove that the lock is held.
+    /// What a child process needs to prove that the lock is held.
     fn token(&self) -> String;
 
-    /// What a process needs to resume it. Waits for a moment for masters that have not said yet
-    /// what became of it.
+    /// What a process needs to resume it. Waits for a moment for masters that have not answered
+    /// yet.
     fn proof(&self) -> String;
 
-    /// The number of the grant, if it was asked for.
+    /// The number of the grant, if it is fenced.
     fn fence(&self) -> Option<u64>;
 
-    /// Which one of the permits it is, if it is one of them.
+    /// The index of the permit, if it is one.
     fn permit(&self) -> Option<u32>;
 
-    /// Whether it is still held, and for how long, now. Once this has been asked, [`Changed`] is
-    /// sent when the lock is lost.
+    /// Whether it is still held, and for how long. After the first call, [`Changed`] is sent when
+    /// the lock is lost.
     fn standing(&mut self) -> Standing;
 
-    /// Renews it no more; it stays valid for what remains.
+    /// Stops renewal; the lock stays valid for the remaining time.
     fn stop_renewal(&self);
 
     /// Leaves it to a process that has the token. The error is the sentence to print if it is not
     /// held any more.
     fn hand_over(self) -> Result<(), String>;
 
-    /// Gives it back, within a bounded time; others are kept out until so much time since the grant
-    /// has passed.
+    /// Releases it within a bounded time. Others are kept out until this time since the grant has
+    /// passed.
     fn release(self, at_least: Option<Duration>) -> Released;
 }
 
@@ -69,24 +68,24 @@ pub(crate) trait Hold {
 pub(crate) struct Standing {
     /// Whether the masters said that it is not ours any more.
     pub(crate) lost: bool,
-    /// How long nobody else can hold it; zero once that is over.
+    /// How long no other client can hold it; zero once that is over.
     pub(crate) remaining: Duration,
 }
 
-/// What came of giving a lock back.
+/// The result of a release.
 #[derive(Debug)]
 pub(crate) enum Released {
-    /// A quorum of masters had it as ours until then.
+    /// It was ours until then on a quorum of masters.
     Ours,
     /// The same, and they keep others out for this long.
     Kept(Duration),
-    /// It was not ours any more, with the sentence to say.
+    /// It was not ours any more; with the sentence to print.
     NotOurs(String),
-    /// Too few masters answered to tell, with the sentence to say.
+    /// Too few masters answered to know; with the sentence to print.
     Unknown(String),
 }
 
-/// Waits for `lock`, while signals are heard, and tells that it is held.
+/// Waits for `lock` while handling signals, and reports that it is held.
 pub(crate) fn wait_for<L: Lock>(
     seek: &Seek,
     mut lock: L,
@@ -125,7 +124,7 @@ pub(crate) fn wait_for<L: Lock>(
                 lock.cancel();
                 let text = format!("{} while waiting for {name}", signals::name(signal));
                 output.record(Level::Info, "interrupted", &text, &subject.fields([]));
-                // The terminal sent it to our whole group, so nobody else needs to get it from us.
+                // The terminal sent it to our whole group, so we need not pass it on.
                 return Err(if signal == SIGINT && terminal.is_ours() {
                     Finish::Interrupted { group: false }
                 } else {
@@ -156,7 +155,7 @@ fn tell_acquired(subject: &Subject, hold: &mut impl Hold, output: &Output) {
     output.record(Level::Info, "acquired", &text, &fields);
 }
 
-/// A span as events tell it.
+/// A span as a field of an event.
 pub(crate) fn milliseconds(span: Duration) -> JsonValue<'static> {
     JsonValue::Number(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,8 +1,8 @@
 //! One connection to an embedded master.
 //!
-//! What it occupies is bounded: the session takes one command of a limited size, and no further
-//! command is executed, nor any byte read, while the other end leaves too many bytes unread. A
-//! client that does not read its pushes is disconnected.
+//! Its memory is bounded: the session holds one command of a limited size. While the other end
+//! leaves too many bytes unread, no further command is executed and no byte is read. A client that
+//! does not read its pushes is disconnected.
 
 use std::io::{self, Read, Write};
 
@@ -16,11 +16,11 @@ pub(super) struct Client {
     session: Session,
     /// Replies that the socket has not taken yet.
     output: Vec<u8>,
-    /// Nothing is read any more, and once the output is sent this connection ends.
+    /// Nothing more is read, and the connection ends once the output is sent.
     is_closing: bool,
-    /// More was pushed than may wait.
+    /// More pushes are waiting than allowed.
     is_overrun: bool,
-    /// The poll has told of it, or its last turn was not enough.
+    /// The poll has reported an event for it, or its last turn was not enough.
     pub(super) is_ready: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Next {
 
 impl Client {
     pub(super) fn new(stream: TcpStream, session: Session) -> Self {
-        // A client may have written already, before there was a poll to report it.
+        // A client may have written before its socket was registered with the poll.
         Self { stream, session, output: Vec::new(), is_closing: false, is_overrun: false, is_ready: true }
     }
 
@@ -49,7 +49,7 @@ impl Client {
         &self.session
     }
 
-    /// Has these bytes sent in its next turn, behind all that it was answered.
+    /// Queues these bytes for its next turn, after all earlier replies.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.is_overrun |= self.output.len() + bytes.len() > MAX_PUSHED_BYTES;
         if !self.is_overrun {
@@ -103,7 +103,7 @@ impl Client {
         true
     }
 
-    /// Sends what the socket takes at once.
+    /// Sends as much as the socket accepts at once.
     fn flush(&mut self) -> io::Result<()> {
         let mut sent = 0;
         while let Some(rest @ [_, ..]) = self.output.get(sent..) {
@@ -117,18 +117,18 @@ impl Client {
         }
         self.output.drain(..sent);
         if self.output.is_empty() {
-            // A single large reply must not occupy its room for as long as the connection lives.
+            // A single large reply must not occupy memory for as long as the connection lives.
             self.output.shrink_to(MAX_OUTPUT_BYTES);
         }
         Ok(())
     }
 }
 
-/// While this many bytes wait to be sent, nothing more is executed. The reply to one command may
-/// come on top: no more than the largest value, which is a command's argument.
+/// While this many bytes wait to be sent, no command is executed. The reply to one command may be
+/// added: it is at most as large as the largest value, which is a command's argument.
 const MAX_OUTPUT_BYTES: usize = 64 << 10;
-/// Nothing is pushed beyond this, which is more than a reply and a push may take: there is no end
-/// to what others may change.
+/// Nothing is pushed beyond this limit, which is larger than a reply and a push. Other clients may
+/// cause any number of pushes.
 const MAX_PUSHED_BYTES: usize = 4 << 20;
 /// Reads of one connection before it is the others' turn.
 const STEPS_PER_TURN: usize = 8;

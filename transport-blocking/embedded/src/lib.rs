@@ -27,8 +27,8 @@
 //!
 //! A test can make masters hang ([`Master::pause`]), die and come back ([`Master::stop`],
 //! [`Master::restart`]), run out of memory, become replicas, forget scripts, or answer with any
-//! error ([`Master::model`]). [`Masters::like`] starts masters that lack what some servers and
-//! proxies lack of Redis.
+//! error ([`Master::model`]). [`Masters::like`] starts masters without the features of Redis that
+//! some servers and proxies lack.
 //!
 //! ```
 //! use std::time::Duration;
@@ -90,7 +90,7 @@ impl Masters {
         Ok(Self { masters: (0..n).map(|_| Master::start()).collect::<io::Result<_>>()? })
     }
 
-    /// Starts `n` masters that lack of Redis what this dialect lacks.
+    /// Starts `n` masters without the features of Redis that this dialect lacks.
     ///
     /// # Errors
     /// As [`Masters::start`].
@@ -127,8 +127,8 @@ impl Deref for Masters {
 /// Returns the time on the clock of all embedded masters: this machine's wall clock, since the Unix
 /// epoch.
 ///
-/// Methods of the model ask for it: see [`Master::model`].
+/// Methods of the model need it: see [`Master::model`].
 pub fn now() -> Duration {
-    // Before 1970 it is 1970.
+    // A clock before 1970 counts as 1970.
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }

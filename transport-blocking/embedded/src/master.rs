@@ -12,7 +12,7 @@ use quorlock_sim::{CommandKind, Keep};
 
 use super::server::{Server, WAKE};
 
-/// A master on a socket of the loopback interface, with a thread of its own. Dropping it ends the
+/// A master on a socket of the loopback interface, with its own thread. Dropping it ends the
 /// thread and closes its sockets.
 pub struct Master {
     address: SocketAddr,
@@ -21,17 +21,17 @@ pub struct Master {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the handle and the thread share. The thread holds the server for whole turns, never while
-/// it sleeps.
+/// State that the handle and the thread share. The thread locks the server for whole turns, never
+/// while it sleeps.
 struct Shared {
     server: Mutex<Server>,
-    /// Told when a pause or everything ends.
+    /// Notified when a pause or the thread ends.
     goes_on: Condvar,
 }
 
 impl Shared {
     fn server(&self) -> MutexGuard<'_, Server> {
-        // A closure of the user's that panics inside of `Master::model` leaves a server that works.
+        // If the user's closure panics inside `Master::model`, the server still works.
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -127,14 +127,14 @@ impl Master {
     /// This also ends a pause.
     pub fn stop(&self) {
         self.shared.server().close();
-        // A thread that waits out a pause has nothing to wait for any more.
+        // A thread that waits for the end of a pause must stop waiting.
         self.shared.goes_on.notify_one();
     }
 
     /// Starts the master again on the same address, with a new run id, no scripts, and the keys
     /// that `keep` leaves.
     ///
-    /// A running master is stopped before. Failures that were set in the model stay.
+    /// A running master is stopped first. Failures that were set in the model stay.
     ///
     /// # Errors
     /// Returns [`io::ErrorKind::AddrInUse`] if another program has taken the port meanwhile, and
@@ -158,13 +158,13 @@ impl Master {
         let before = server.model.next_end();
         let seen = look(&mut server.model);
         if server.tell_readers() || server.model.next_end() != before {
-            // It fails only where the poll is gone, and nobody is served there.
+            // It fails only if the poll is gone, and then no client is served.
             let _ = self.waker.wake();
         }
         seen
     }
 
-    /// Gone once neither this handle nor the thread is there.
+    /// Dropped with the later of this handle and the thread.
     #[cfg(test)]
     pub(super) fn life(&self) -> std::sync::Weak<impl Sized + use<>> {
         Arc::downgrade(&self.shared)
@@ -197,10 +197,10 @@ impl Drop for Master {
             server.has_ended = true;
         }
         self.shared.goes_on.notify_one();
-        // It fails only where the poll is gone, and then nobody sleeps in it.
+        // It fails only if the poll is gone, and then no thread sleeps in it.
         let _ = self.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // It ends after its turn. If it panicked, that has been told.
+            // It ends after its turn. If it panicked, the panic has been reported.
             let _ = thread.join();
         }
     }
@@ -212,7 +212,7 @@ impl fmt::Debug for Master {
     }
 }
 
-/// Listens at a free port of this address.
+/// Listens on a free port of this address.
 fn listen_anywhere(mut address: SocketAddr) -> io::Result<TcpListener> {
     for _ in 0..PORT_TRIES {
         let offset = random()? % u64::from(PORTS.end - PORTS.start);
@@ -242,7 +242,7 @@ fn listen_again(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// Masters must not pass for one another, in other processes neither.
+/// Masters must not be mistaken for one another, not even across processes.
 fn random() -> io::Result<u64> {
     getrandom::u64().map_err(io::Error::other)
 }

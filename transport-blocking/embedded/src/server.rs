@@ -1,5 +1,4 @@
-//! What one embedded master consists of: the model, a listener and its connections, taken a turn at
-//! a time.
+//! One embedded master: the model, a listener and its connections, which run turn by turn.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,16 +12,16 @@ use rustix::net::Shutdown;
 use super::client::{Client, Next};
 use super::now;
 
-/// Connections have the smaller numbers as theirs, and no number comes twice: an event of one that
-/// has gone means nobody else.
+/// The tokens of connections are smaller than this, and no token is reused: an event of a closed
+/// connection concerns no other one.
 pub(super) const WAKE: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
 
-/// The model, and how often it was asked what.
+/// The model, and how often it has executed each command.
 pub(super) struct Executor<'a> {
     model: &'a mut quorlock_sim::Master,
     executed: &'a mut BTreeMap<CommandKind, u64>,
-    /// What is to be said to other connections.
+    /// Pushes for other connections.
     pushes: &'a mut Vec<Push>,
     now: Duration,
 }
@@ -104,13 +103,13 @@ impl Server {
         self.executed.get(&kind).copied().unwrap_or_default()
     }
 
-    /// Closes every socket. A pause has nothing left to hold back.
+    /// Closes every socket, and ends a pause.
     pub(super) fn close(&mut self) {
-        // Closing alone would not do: a process that another thread is just starting has inherited
-        // every socket until it executes its program, and a listener would go on accepting
-        // connections in the meantime.
+        // Closing alone is not enough: a process that another thread is just starting has inherited
+        // every socket until it executes its program, and until then a listener would still accept
+        // connections.
         if let Some(listener) = self.listener.take() {
-            // Where a listener cannot be shut down (macOS), closing it has to do.
+            // If a listener cannot be shut down (macOS), closing it must be enough.
             let _ = rustix::net::shutdown(&listener, Shutdown::Both);
         }
         for client in std::mem::take(&mut self.clients).into_values() {
@@ -120,7 +119,7 @@ impl Server {
         self.is_paused = false;
     }
 
-    /// Does what these events ask for, and says for how long the poll may sleep.
+    /// Handles these events, and returns for how long the poll may sleep.
     pub(super) fn turn(&mut self, events: &Events) -> Option<Duration> {
         for event in events {
             match event.token() {
@@ -158,12 +157,12 @@ impl Server {
             self.model.leave(client.session());
             self.clients.remove(&number);
         }
-        // Before any other client is answered: what was told before must not come behind.
+        // Before any other client is answered: a push must not arrive after a later reply.
         self.tell_readers();
     }
 
-    /// Hands what is to be said unasked to its connections, which say it in their next turn.
-    /// Whether there was anything.
+    /// Queues pushes on their connections, which send them in their next turn. Returns whether
+    /// there were any.
     pub(super) fn tell_readers(&mut self) -> bool {
         let mut pushes = std::mem::take(&mut self.pushes);
         pushes.extend(self.model.take_pushes());
@@ -176,13 +175,13 @@ impl Server {
         !pushes.is_empty()
     }
 
-    /// How long it is until a key ends that a client watches.
+    /// How long it is until a key expires that a client watches.
     fn until_next_end(&self) -> Option<Duration> {
         let end = self.model.next_end()?;
         Some(end.saturating_sub(now()).clamp(SHORTEST_SLEEP, LONGEST_SLEEP))
     }
 
-    /// Accepts who waits. For how long the poll may sleep before this is tried again.
+    /// Accepts waiting clients. Returns for how long the poll may sleep before this is tried again.
     fn accept(&mut self) -> Option<Duration> {
         for _ in 0..ACCEPTS_PER_TURN {
             let listener = self.listener.as_ref().filter(|_| self.accepts)?;
@@ -195,7 +194,7 @@ impl Server {
                         error.kind(),
                         io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
                     ) => {}
-                // No file descriptor is left; no event tells when one is.
+                // No file descriptor is left, and no event reports when there is one.
                 Err(_) => return Some(EXHAUSTED_PAUSE),
             }
         }
@@ -204,14 +203,15 @@ impl Server {
 
     fn admit(&mut self, mut stream: TcpStream) {
         if self.clients.len() >= MAX_CLIENTS {
-            // As in Redis: said if the socket takes it at once, and hung up.
+            // As in Redis: the error is sent if the socket accepts it at once, and the connection
+            // is closed.
             let _ = stream.write(b"-ERR max number of clients reached\r\n");
             return;
         }
         let number = self.next_number;
         let interest = Interest::READABLE | Interest::WRITABLE;
-        // Replies are small and wait for nothing that would fill a segment. Whatever fails here
-        // ends this connection only.
+        // Replies are small and must not wait for more bytes to fill a segment. A failure here ends
+        // only this connection.
         if stream.set_nodelay(true).is_ok()
             && self.registry.register(&mut stream, Token(number), interest).is_ok()
         {
@@ -222,12 +222,13 @@ impl Server {
 }
 
 const BUFFER_BYTES: usize = 16 << 10;
-/// With what one connection may occupy, a bound on what all of them may. A test has both ends of
+/// Together with the bound on one connection, a bound on the memory of all. A test has both ends of
 /// each in its process, and fewer files.
 pub(super) const MAX_CLIENTS: usize = if cfg!(test) { 256 } else { 1024 };
-/// So that those who are connected are served while others come in a flood.
+/// Connections that are accepted in one turn: few enough that connected clients are served, too.
 const ACCEPTS_PER_TURN: usize = 64;
-/// While a key that ends is watched: the clock may be set.
+/// How long the poll may sleep while a client watches a key that expires, because the clock may be
+/// set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The sockets: what a client sees. What masters answer is the model's, and tested there.
+//! Tests of the sockets, as a client sees them. The answers are the model's, and tested there.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use quorlock_core::{Cause, MasterState};
 use super::server::MAX_CLIENTS;
 use super::*;
 
-/// Far beyond what anything takes that works.
+/// Far longer than anything takes that works.
 const LONG: Duration = Duration::from_secs(30);
 
 fn connect(master: &Master) -> TcpStream {
@@ -35,7 +35,7 @@ fn ask(stream: &mut TcpStream, request: &str, expected: &str) {
     expect(stream, expected);
 }
 
-/// Whether the other end is gone: with an end or a reset, whatever came before.
+/// Whether the other end is gone: with an end or a reset, after any other bytes.
 fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = [0; 4096];
     loop {
@@ -90,7 +90,7 @@ fn a_pipeline_of_any_length_is_answered_while_it_is_read() {
 }
 
 #[test]
-fn what_is_no_command_is_told_and_ends_this_connection_only() {
+fn invalid_input_gets_an_error_and_ends_only_its_connection() {
     let master = Master::start().unwrap();
     let mut other = connect(&master);
     ask(&mut other, "PING\r\n", "+PONG\r\n");
@@ -142,12 +142,12 @@ fn nothing_more_is_executed_for_a_client_that_does_not_read() {
     eventually(|| {
         ask(&mut other, "PING\r\n", "+PONG\r\n");
         let executed = master.executed(CommandKind::Get);
-        // It stands still while another is served.
+        // It makes no progress while another one is served.
         std::mem::replace(&mut before, executed) == executed
     });
-    assert!(before < 100, "{before} replies of 500 kB were made for nobody");
+    assert!(before < 100, "{before} replies of 500 kB were made without a reader");
 
-    // As soon as it reads, all is answered.
+    // As soon as it reads, everything is answered.
     let reply = format!("$500000\r\n{value}\r\n");
     for _ in 0..asked {
         expect(&mut greedy, &reply);
@@ -213,7 +213,7 @@ fn a_stopped_master_is_gone_and_comes_back_at_its_address() {
         let mut client = connect(&master);
         ask(&mut client, "FLUSHALL\r\nSET a 1\r\nSET b 1\r\n", "+OK\r\n+OK\r\n+OK\r\n");
         let before = master.model(|model| model.run_id().to_owned());
-        // A hung one ends as well, and does not come back hung.
+        // A hung master stops as well, and is not hung after its restart.
         master.pause();
         master.stop();
         master.pause();
@@ -231,7 +231,7 @@ fn a_stopped_master_is_gone_and_comes_back_at_its_address() {
         ask(&mut connect(&master), "DBSIZE\r\n", &format!(":{kept}\r\n"));
         assert_ne!(master.model(|model| model.run_id().to_owned()), before);
     }
-    // Also one that runs and has clients.
+    // Also a running one with clients.
     let mut client = connect(&master);
     ask(&mut client, "SET a 1\r\n", "+OK\r\n");
     master.restart(Keep::Nothing).unwrap();
@@ -293,7 +293,7 @@ fn a_password_is_in_no_debug() {
     ask(&mut connect(&master), "PING\r\n", "-NOAUTH Authentication required.\r\n");
 }
 
-/// A connection that is told when a key changes that it has read.
+/// A connection that is notified when a key changes that it has read.
 fn watch(master: &Master) -> TcpStream {
     let mut stream = connect(master);
     stream.write_all(b"HELLO 3\r\nCLIENT TRACKING ON NOLOOP\r\nPING\r\n").unwrap();
@@ -309,7 +309,7 @@ fn watch(master: &Master) -> TcpStream {
 const TOLD: &str = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n";
 
 #[test]
-fn whoever_has_read_a_key_is_told_of_its_change_while_idle() {
+fn an_idle_client_is_notified_when_a_key_that_it_has_read_changes() {
     let master = Master::start().unwrap();
     let (mut reader, mut writer) = (watch(&master), watch(&master));
     for change in ["SET a 1\r\n", "SET a 2 PX 50000\r\n"] {
@@ -340,7 +340,7 @@ fn replies_and_pushes_come_in_the_order_of_what_has_happened() {
 }
 
 #[test]
-fn the_end_of_a_key_is_told_while_nobody_asks() {
+fn the_expiry_of_a_key_is_notified_without_a_request() {
     let master = Master::start().unwrap();
     let mut reader = watch(&master);
     for life in [1, 30, 120] {
@@ -360,7 +360,7 @@ fn the_end_of_a_key_is_told_while_nobody_asks() {
 }
 
 #[test]
-fn who_does_not_read_what_is_pushed_is_hung_up_on() {
+fn a_client_that_does_not_read_its_pushes_is_disconnected() {
     let master = Master::start().unwrap();
     let (mut reader, mut writer) = (watch(&master), connect(&master));
     eventually(|| {
@@ -371,7 +371,7 @@ fn who_does_not_read_what_is_pushed_is_hung_up_on() {
 }
 
 #[test]
-fn a_locker_takes_them_for_servers() {
+fn a_locker_works_with_embedded_masters() {
     let masters = Masters::start(3).unwrap();
     let locker = quorlock_blocking::open(masters.config().unwrap()).unwrap();
     let guard = locker.lock("job").wait().unwrap();
@@ -388,6 +388,6 @@ fn a_locker_takes_them_for_servers() {
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
     assert_eq!(holding(), 1, "the one that is stopped keeps the key until its end");
     masters[2].restart(Keep::Everything).unwrap();
-    // The release is owed to it.
+    // The release is still owed to this master.
     eventually(|| holding() == 0);
 }

@@ -1,7 +1,7 @@
-//! What the transports of Quorlock ask of the operating system, and what `quorlock-core`, which
-//! makes no system calls, must not ask itself: a clock that runs while the machine sleeps, random
-//! bytes, whether this process is a forked child, a way for a thread to wait, the second handle of
-//! a socket and its keep-alive, and password files.
+//! What the transports of Quorlock need from the operating system. `quorlock-core` makes no system
+//! calls, so it is here: a clock that runs while the machine sleeps, random bytes, whether this
+//! process is a forked child, a way for a thread to wait, the second handle of a socket and its
+//! keep-alive, and password files.
 //!
 //! A transport for a further runtime hands [`System`] to the driver of `quorlock-core`:
 //!
@@ -20,7 +20,7 @@
 //! # }
 //! ```
 //!
-//! There is no runtime in its tree.
+//! Its dependencies contain no runtime.
 
 mod keep_alive;
 mod nonblocking;

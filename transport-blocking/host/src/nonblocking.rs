@@ -4,10 +4,10 @@ use std::io;
 
 use rustix::fd::AsFd;
 
-/// Has the system never keep a thread waiting that reads or writes this socket.
+/// Makes this socket non-blocking: reading and writing never wait.
 ///
 /// # Errors
-/// What the system says where it does not know that of a descriptor.
+/// Returns the system's error if the descriptor does not support it.
 pub fn set_nonblocking(socket: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(socket, true)?)
 }

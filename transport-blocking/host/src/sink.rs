@@ -4,19 +4,19 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// A socket that is read and written through a shared reference, as `TcpStream` and `UnixStream` of
-/// the standard library are.
+/// A socket that can be read and written through a shared reference, like the standard library's
+/// `TcpStream` and `UnixStream`.
 pub trait Direct: Send + Sync + 'static {
-    /// Reads what is there.
+    /// Reads the bytes that have arrived.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is nothing, and what else the system says.
+    /// [`io::ErrorKind::WouldBlock`] if there are none, and any error of the system.
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes what there is room for.
+    /// Writes as many bytes as the socket accepts.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is none, and what else the system says.
+    /// [`io::ErrorKind::WouldBlock`] if it accepts none, and any error of the system.
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
 }
 
@@ -35,13 +35,13 @@ where
     }
 }
 
-/// A second handle of a non-blocking socket, past the reactor of a runtime, which would call the
-/// socket full or empty until it has looked. Clones share it.
+/// A second handle of a non-blocking socket that bypasses the runtime's reactor: the reactor
+/// reports the socket as full or empty until it has looked. Clones share the socket.
 #[derive(Clone)]
 pub struct Sink(Arc<dyn Direct>);
 
 impl Sink {
-    /// From what `try_clone` of the socket gives.
+    /// Wraps the result of the socket's `try_clone`.
     pub fn new(socket: impl Direct) -> Self {
         Self(Arc::new(socket))
     }

@@ -13,7 +13,7 @@ use crate::wait::{Park, Wait};
 
 /// The operating system as a [`Host`], with a transport's way of waiting.
 pub struct System<W = Park> {
-    /// Made when the locker is opened: it detects forks since then.
+    /// Create it when the locker is opened: it detects forks since then.
     forks: forkguard::Guard,
     wait: W,
     #[cfg(not(target_os = "linux"))]
@@ -21,7 +21,7 @@ pub struct System<W = Park> {
 }
 
 impl System {
-    /// A system whose waiting threads are parked.
+    /// Returns a system whose waiting threads are parked.
     pub fn new() -> Self {
         Self::waiting_by(Park)
     }
@@ -34,7 +34,7 @@ impl Default for System {
 }
 
 impl<W: Wait> System<W> {
-    /// A system whose threads wait in this way.
+    /// Returns a system whose threads wait in this way.
     pub fn waiting_by(wait: W) -> Self {
         Self {
             forks: forkguard::new(),
@@ -46,7 +46,7 @@ impl<W: Wait> System<W> {
 }
 
 impl<W: Wait> Host for System<W> {
-    /// CLOCK_BOOTTIME: `std::time::Instant` stands still on Linux while the machine sleeps.
+    /// CLOCK_BOOTTIME: on Linux `std::time::Instant` stops while the machine sleeps.
     #[cfg(target_os = "linux")]
     fn now(&self) -> Instant {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -72,7 +72,7 @@ impl<W: Wait> Host for System<W> {
         self.wait.may_wait()
     }
 
-    /// A pipe is refused: to open it would wait for its writer.
+    /// A pipe is refused, because opening it would wait for its writer.
     fn read_password(&self, file: &Path) -> Result<Vec<u8>, Unavailable> {
         let unreadable = |error: io::Error| Unavailable::Unreadable(error.kind());
         if !fs::metadata(file).map_err(unreadable)?.is_file() {

@@ -7,13 +7,13 @@ use std::thread::{self, Thread};
 /// A transport's way of waiting: the two methods of a [`Host`](quorlock_core::front::Host) in which
 /// transports differ.
 pub trait Wait: Send + Sync + 'static {
-    /// Whether the calling thread may be kept waiting:
+    /// Whether the calling thread may wait:
     /// [`Host::may_wait`](quorlock_core::front::Host::may_wait).
     fn may_wait(&self) -> bool {
         true
     }
 
-    /// Keeps the calling thread until `poll` is ready:
+    /// Blocks the calling thread until `poll` is ready:
     /// [`Host::block_on`](quorlock_core::front::Host::block_on).
     fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
         park(poll);

@@ -1,7 +1,6 @@
-//! Every order in which callers, the background thread and a model of the sockets can meet, within
-//! a bound.
+//! Every interleaving of callers, the background thread and a model of the sockets, within a bound.
 //!
-//! A deadlock fails the test: a caller that is parked while nobody leads, a lost wake-up, a turn
+//! A deadlock fails the test: a caller that is parked while no thread leads, a lost wake-up, a turn
 //! that sleeps although it was interrupted. `LOOM_MAX_PREEMPTIONS` replaces the bound of each test.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -87,12 +86,12 @@ struct Net {
 struct NetState {
     /// Answers in the sockets that no turn has read yet: these end the sleep of a turn.
     unread: Vec<Arc<Answer>>,
-    /// What the front asks of the next turn; it ends no sleep.
+    /// A request of the front to the next turn; it ends no sleep.
     demands: Vec<Arc<Flag>>,
     is_interrupted: bool,
-    /// The next turn panics when all is done, as where a waker does.
+    /// The next turn panics at its end, as if a waker panicked.
     panics: bool,
-    /// Nobody uses the locker any more; it ends no sleep.
+    /// The locker is no longer in use; this ends no sleep.
     is_finished: bool,
 }
 
@@ -105,8 +104,8 @@ impl EventLoop for NetLoop {
         if state.is_finished {
             return false;
         }
-        // What the front asks for before a turn begins keeps it from sleeping, as `Port::sleep`
-        // does.
+        // A request of the front before a turn begins keeps the turn from sleeping, as
+        // `Port::sleep` does.
         if state.demands.is_empty() {
             while state.unread.is_empty() && !state.is_interrupted {
                 state = self.0.changed.wait(state).unwrap();
@@ -121,7 +120,7 @@ impl EventLoop for NetLoop {
         answers.iter().for_each(|answer| answer.deliver());
         demands.iter().for_each(|demand| demand.set());
         if panics {
-            // No message for each of the executions.
+            // Print no message for each execution.
             resume_unwind(Box::new(()));
         }
         !is_finished
@@ -137,7 +136,7 @@ struct World {
     background: thread::JoinHandle<()>,
 }
 
-/// What a caller does with it.
+/// The actions of a caller.
 #[derive(Clone)]
 struct Client {
     net: Arc<Net>,
@@ -158,7 +157,7 @@ impl World {
         (Self { net, lead, background }, client)
     }
 
-    /// The last user goes; the background thread must learn it.
+    /// The last user drops the locker; the background thread must notice it.
     fn end(self) {
         lock(&self.net.state).is_finished = true;
         self.lead.need_attention();
@@ -167,13 +166,13 @@ impl World {
 }
 
 impl Client {
-    /// The server answers at once, and a turn must read that.
+    /// The server answers at once, and a turn must read the answer.
     fn ask(&self, answer: &Arc<Answer>) {
         lock(&self.net.state).unread.push(Arc::clone(answer));
         self.net.changed.notify_all();
     }
 
-    /// Asks, waits for the answer, and then does `work` in the same poll.
+    /// Makes a request, waits for the answer, and then does `work` in the same poll.
     fn request(&self, work: impl Fn()) {
         let answer = Arc::new(Answer::default());
         let mut has_asked = false;
@@ -189,7 +188,7 @@ impl Client {
         });
     }
 
-    /// Waits until a turn has done something that no caller waits for, as a renewal.
+    /// Waits until a turn has done something that no caller waits for, such as a renewal.
     fn is_served(&self) {
         let done = Arc::new(Flag::default());
         lock(&self.net.state).demands.push(Arc::clone(&done));
@@ -279,8 +278,8 @@ fn a_caller_that_is_busy_until_two_others_are_answered_is_no_deadlock() {
 }
 
 #[test]
-fn a_caller_that_waits_inside_of_its_own_future_is_answered() {
-    explore("two callers, one waits inside of its own future", 3, || {
+fn a_caller_that_waits_inside_its_own_future_is_answered() {
+    explore("two callers, one waits inside its own future", 3, || {
         let (world, client) = World::start();
         let other = client.spawn(|client| client.request(|| {}));
         client.request(|| client.request(|| {}));

@@ -1,4 +1,4 @@
-//! Turns of a reactor that a test takes by hand.
+//! Tests that run a reactor's turns one by one.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::future::IntoFuture;
@@ -22,7 +22,7 @@ use crate::connect::Dialing;
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// A reactor that stands before its master's answer to the greeting, and that nobody can wake.
+/// A reactor that waits for its master's answer to the greeting, and that nothing can wake.
 fn greeting() -> (Locker, Reactor, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let master = format!("redis://{}", listener.local_addr().unwrap());
@@ -35,7 +35,7 @@ fn greeting() -> (Locker, Reactor, TcpStream) {
     }
     let mut peer = listener.accept().unwrap().0;
     assert!(peer.read(&mut [0; 4096]).unwrap() > 0);
-    // The socket was writable from the start, which is an event of its own.
+    // The socket was writable from the start, which is a separate event.
     reactor.poll.poll(&mut reactor.events, Some(Duration::ZERO)).unwrap();
     (locker, reactor, peer)
 }
@@ -67,7 +67,7 @@ impl Wake for Interrupts {
     }
 }
 
-/// A socket that is full at first, and has room before the front knows that it was full.
+/// A socket that is full at first, and has room again before the front knows that it was full.
 struct FullForAMoment {
     calls: Arc<AtomicUsize>,
     is_full: mpsc::Sender<()>,
@@ -90,7 +90,7 @@ impl Write for FullForAMoment {
 }
 
 #[test]
-fn room_that_is_told_before_the_front_knows_that_the_socket_is_full_is_not_forgotten() {
+fn room_that_is_reported_before_the_front_knows_that_the_socket_is_full_is_not_forgotten() {
     let masters = Masters::start(1).unwrap();
     let config = Config::builder(masters.urls()).connect_timeout(LONG).request_timeout(LONG).ttl(LONG * 4);
     let (locker, port) = Port::new(config.build().unwrap(), Arc::new(System::new()));
@@ -116,7 +116,7 @@ fn room_that_is_told_before_the_front_knows_that_the_socket_is_full_is_not_forgo
             assert!(seeking.as_mut().poll(&mut context).is_pending());
         });
         fills.recv().unwrap();
-        // There is room again: the poll tells that once.
+        // There is room again: the poll reports that once.
         let Link::Open(_, socket) = &mut reactor.masters[0].link else { unreachable!("it was not closed") };
         let interest = Interest::READABLE | Interest::WRITABLE;
         reactor.poll.registry().reregister(socket, Token(0), interest).unwrap();
@@ -151,7 +151,7 @@ fn a_name_is_reached_whose_first_address_swallows_packets() {
     while !matches!(reactor.masters[0].link, Link::Open(..)) {
         assert!(reactor.turn() && since.elapsed() < LONG);
     }
-    // The opening after that begins with the address that connected.
+    // The next opening begins with the address that connected.
     let mut next = reactor.masters[0].addresses.dial([black_hole.address(), server]);
     assert_eq!(next.next_attempt(), Some(server));
 }

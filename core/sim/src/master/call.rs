@@ -1,4 +1,4 @@
-//! One command on its way through the server: what is looked at, in which order, before it runs.
+//! One command on its way through the server: the checks before it runs, in their order.
 
 use super::command::Command;
 use super::keyspace::Millis;
@@ -7,7 +7,7 @@ use super::session::Session;
 use super::table::{self, DENY_OOM, LOADING, NO_AUTH, READ, READ_FIRST, Spec, WRITE};
 use super::{Flow, Master};
 
-/// Whether the server takes writes.
+/// Whether the server accepts writes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Role {
     #[default]
@@ -26,7 +26,7 @@ pub(super) struct Call<'a> {
 
 impl<'a> Call<'a> {
     pub(super) fn run(mut self) -> Flow {
-        // Redis 7.0 looks for this one before anything else, with any arguments.
+        // Redis 7.0 checks for this command first, with any arguments.
         if self.command.name().eq_ignore_ascii_case(b"QUIT") {
             self.reply.ok();
             return Flow::Close;
@@ -49,7 +49,7 @@ impl<'a> Call<'a> {
 
     fn carry_out(&mut self, spec: &Spec) -> Result<(), Failure> {
         let outcome = (spec.run)(self);
-        // Whatever it found there, and also if that was no string.
+        // The key counts as read even if it does not exist or is not a string.
         let keys = self.arguments_from(1);
         let read = if spec.has(READ) { keys.len() } else { usize::from(spec.has(READ_FIRST)) };
         for key in keys.iter().take(read) {
@@ -58,7 +58,7 @@ impl<'a> Call<'a> {
         outcome
     }
 
-    /// Every command looks for its keys, and deletes one on the way whose end has passed.
+    /// Every command looks up its keys, and deletes one that has expired.
     pub(super) fn come_by(&mut self, key: &[u8]) {
         if self.master.removes_ended() {
             self.master.keyspace.remove_ended(self.session.database, key, self.now);
@@ -69,17 +69,17 @@ impl<'a> Call<'a> {
         self.command.arguments().len()
     }
 
-    /// An argument that the command's arity promises.
+    /// Returns an argument that the command's arity guarantees.
     pub(super) fn argument(&self, place: usize) -> &'a [u8] {
         self.command.argument(place).unwrap_or_default()
     }
 
-    /// The arguments from this place on.
+    /// The arguments from this index on.
     pub(super) fn arguments_from(&self, place: usize) -> &'a [Vec<u8>] {
         self.command.arguments().get(place..).unwrap_or_default()
     }
 
-    /// The only argument that may stand at this place: one of two words that change nothing here.
+    /// The only argument that is allowed here: one of two words that have no effect in the model.
     pub(super) fn accept_last_word(&self, place: usize, words: [&str; 2]) -> Result<(), Failure> {
         match self.arguments_from(place) {
             [] => Ok(()),
@@ -88,7 +88,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The error that a test asked for.
+    /// The error that a test has set.
     fn injected(&self) -> Option<Failure> {
         let failures = &self.master.conditions.failures;
         if failures.is_empty() {
@@ -148,8 +148,8 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Redis echoes the first arguments, passwords too: it cannot know them where it does not know
-    /// the command.
+    /// Redis echoes the first arguments, passwords too: it cannot recognize them in a command that
+    /// it does not know.
     fn unknown(&self) -> Failure {
         let mut echoed = Vec::new();
         for argument in self.arguments_from(1) {
@@ -183,5 +183,5 @@ fn shortened(bytes: &[u8], length: usize) -> &[u8] {
     bytes.get(..length).unwrap_or(bytes)
 }
 
-/// How much of what it does not know a server sends back.
+/// How much of an unknown command a server repeats in its error.
 const ECHOED_BYTES: usize = 128;

@@ -1,6 +1,7 @@
-//! A node of a cluster: what it says to commands about a slot that it does not own, or not all of.
+//! A node of a cluster: its answers to commands about a slot that it does not own, or owns only in
+//! part.
 //!
-//! The model serves one slot, that of one tag, and does not compute the number of any.
+//! The model serves one slot, that of one tag, and computes no slot numbers.
 
 use super::Master;
 use super::call::Call;
@@ -9,36 +10,36 @@ use super::keyspace::Millis;
 use super::reply::Failure;
 use super::table::{READ, READ_FIRST, Spec, WRITE};
 
-/// What a server knows of the slot of a tag.
+/// What a server knows about the slot of a tag.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Slot {
-    /// It is no node of a cluster.
+    /// It is not a node of a cluster.
     #[default]
     Standalone,
-    /// It owns the slot of this tag, and no other one.
+    /// It owns only the slot of this tag.
     Owned(String),
     /// Another node owns the slot: `host:port`.
     Elsewhere(String),
     /// It owns the slot of this tag, which is being moved to another node, `host:port`. Keys that
-    /// it does not have are there.
+    /// it does not have are on that node.
     Moving(String, String),
     /// The cluster does not serve the slot.
     Down,
 }
 
 impl Master {
-    /// Makes the server a node of a cluster, or ends that.
+    /// Makes the server a node of a cluster, or a plain server again.
     ///
     /// A key of another slot than that of the tag is answered with `CLUSTERDOWN` or `CROSSSLOT`,
-    /// also where a script names it among its values.
+    /// also if a script names it among its values.
     pub fn set_slot(&mut self, slot: Slot) {
         self.conditions.slot = slot;
     }
 }
 
 impl Call<'_> {
-    /// As Redis does before it looks at its memory and its role.
+    /// Redis checks this before its memory and its role.
     pub(super) fn served(&self, spec: &Spec) -> Result<(), Failure> {
         let (slot, keys) = (&self.master.conditions.slot, self.keys(spec));
         let tag = match slot {
@@ -86,8 +87,8 @@ impl Call<'_> {
     }
 }
 
-/// The names of keys that scripts get behind their first value, because they read them only if they
-/// are there.
+/// The names of keys that scripts get after their first value, because they read these keys only if
+/// the name is present.
 fn named_in_values(command: &Command) -> &[Vec<u8>] {
     let names =
         matches!(command.kind(), CommandKind::Inspect | CommandKind::ForceRelease | CommandKind::ReleaseAny);
@@ -99,5 +100,5 @@ fn failure(text: &str) -> Failure {
     Failure::raw(text.as_bytes().to_vec())
 }
 
-/// Of the slot. Nothing depends on it.
+/// The number of the slot. Nothing depends on it.
 const NUMBER: u16 = 3387;

@@ -18,7 +18,7 @@ pub struct Command {
     arguments: Vec<Vec<u8>>,
 }
 
-/// The meaning of a command for a lock. Scripts are told apart by what they do, whether they are
+/// The meaning of a command for a lock. Scripts are distinguished by what they do, whether they are
 /// sent as text or by SHA-1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
@@ -31,7 +31,7 @@ pub enum CommandKind {
     Extend,
     /// The script that releases a lock.
     Release,
-    /// The script that undoes a request and tells which token holds the key.
+    /// The script that undoes a request and reports which token holds the key.
     Undo,
     /// The script that requests a lock with a fencing token.
     AcquireFenced,
@@ -49,7 +49,7 @@ pub enum CommandKind {
     Attend,
     /// The script that lets the master vote at once.
     Open,
-    /// The script that requests a lock and tells which other token holds the key.
+    /// The script that requests a lock and reports which other token holds the key.
     AcquireReading,
     /// The script that requests several or shared targets.
     AcquireAll,
@@ -61,17 +61,17 @@ pub enum CommandKind {
     HealAll,
     /// The script that releases or undoes a lock of several or shared targets.
     ReleaseAll,
-    /// Let go of several targets, whose keys stay for a while.
+    /// The script that releases several targets, whose keys stay for a while.
     KeepAll,
     /// The script that requests any seat of a semaphore.
     Take,
-    /// The script that lets go of a lock whose key lives on for a while.
+    /// The script that releases a lock whose key stays for a while.
     Keep,
-    /// The script that tells what is at a lock's key, and how the server is.
+    /// The script that reports what is at a lock's key, and the state of the server.
     Inspect,
     /// The script that deletes the key of a named holder.
     ForceRelease,
-    /// The script that releases a token of which nothing else is known.
+    /// The script that releases a token whose kind of lock is not known.
     ReleaseAny,
     /// The script that enters the queue of a lock, stays there and requests the lock.
     Enter,
@@ -191,7 +191,7 @@ impl Command {
     }
 }
 
-/// The script with exactly this text.
+/// Returns the script with exactly this text.
 pub(super) fn script_by_text(text: &[u8]) -> Option<&'static Script> {
     scripts().find(|script| script.text.as_bytes() == text)
 }
@@ -248,8 +248,8 @@ impl CommandKind {
         }
     }
 
-    /// The text and the SHA-1 of the script that stands in its place on masters with replicas, if
-    /// there is one.
+    /// The text and the SHA-1 of the script that replaces it on masters with replicas, if there is
+    /// one.
     pub fn replicated_script(self) -> Option<(&'static str, &'static str)> {
         let is_own = |plain: &Script| SCRIPTS.contains(&(plain, self));
         let (_, script) = REPLICATED.iter().find(|(plain, _)| plain.map_or(self == Self::Heal, is_own))?;
@@ -274,7 +274,7 @@ impl fmt::Debug for Command {
     }
 }
 
-/// Behind `EVAL script keys`.
+/// What follows `EVAL script keys`.
 pub(super) const FIRST_KEY: usize = 3;
 
 const SCRIPTS: [(&Script, CommandKind); 25] = [

@@ -1,4 +1,4 @@
-//! What a test changes in a server, and inspects, without a connection.
+//! Changes and inspections of a server by a test, without a connection.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,30 +10,31 @@ use super::keyspace::{Entry, Value, instant, millis};
 use super::replicas::Replicas;
 use super::{Dialect, Master, digest};
 
-/// What was made to go wrong.
+/// The faults that a test has set.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Conditions {
     pub(super) role: Role,
     pub(super) replicas: Replicas,
-    /// Quarantines begin although replicas are missing.
+    /// Quarantines begin even if replicas are missing.
     pub(super) early_quarantine: bool,
     pub(super) loading: bool,
     pub(super) out_of_memory: bool,
     pub(super) lacks_hello: bool,
     pub(super) dialect: Dialect,
     pub(super) slot: Slot,
-    /// Who calls a script is told of the keys that it has read, not of those that it was given.
+    /// The caller of a script is notified of the keys that the script has read, not of those that
+    /// it was given.
     pub(super) tracks_scripts: bool,
     /// Error replies by the upper-case name of a command or a script.
     pub(super) failures: BTreeMap<String, String>,
-    /// How the clock goes on while a script runs; it stands still where there is nothing.
+    /// How the clock advances while a script runs; `None`: it does not.
     pub(super) script_clock: Option<ScriptClock>,
 }
 
-/// The clock of a script that takes its time.
+/// The clock during a slow script.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ScriptClock {
-    /// It goes on by a millisecond before each of these readings.
+    /// It advances by a millisecond before each of these readings.
     pub(super) steps: Vec<usize>,
     /// How often the last script has read it.
     pub(super) readings: usize,
@@ -113,10 +114,10 @@ impl Master {
         id.clone_into(&mut self.replication_id);
     }
 
-    /// Sets how the server's clock goes on while a script runs: by a millisecond before each of
+    /// Sets how the server's clock advances while a script runs: by a millisecond before each of
     /// these readings, of which the first is 0. A reading may be named more than once. A script
-    /// reads the clock where it asks for the time, where it asks how long a key lives, and where it
-    /// sets a key's expiry. With `None`, the default, the clock stands still.
+    /// reads the clock when it calls TIME, when it asks for the TTL of a key, and when it sets a
+    /// key's expiry. With `None`, the default, the clock stops.
     pub fn set_script_steps(&mut self, steps: Option<Vec<usize>>) {
         self.conditions.script_clock = steps.map(|steps| ScriptClock { steps, readings: 0 });
     }
@@ -142,7 +143,7 @@ impl Master {
         self.conditions.lacks_hello = !knows_hello;
     }
 
-    /// Sets what the server lacks of Redis 7.0.
+    /// Sets which features of Redis 7.0 the server lacks.
     pub fn set_dialect(&mut self, dialect: Dialect) {
         self.conditions.dialect = dialect;
     }
@@ -222,8 +223,7 @@ impl Master {
 
     fn put(&mut self, database: u32, key: &[u8], value: Value, expires_at: Option<Duration>) {
         let entry = Entry { value, end: expires_at.map(millis) };
-        // Nothing counts as ended at the beginning of time, so what another client did costs no
-        // other key.
+        // No key has expired at time zero, so this change deletes no other key.
         self.keyspace.put(database, key, entry, 0);
     }
 }

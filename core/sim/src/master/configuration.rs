@@ -1,11 +1,11 @@
-//! CONFIG GET and CONFIG SET for what locks depend on.
+//! CONFIG GET and CONFIG SET for the settings that locks depend on.
 
 use std::collections::BTreeMap;
 
 use super::call::Call;
 use super::reply::{Failure, SYNTAX};
 
-/// What a server was configured with.
+/// The configuration of a server.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Settings {
     pub(super) password: Option<Vec<u8>>,
@@ -13,7 +13,7 @@ pub(super) struct Settings {
     pub(super) users: BTreeMap<Vec<u8>, Vec<u8>>,
     /// In bytes; 0 for no limit.
     pub(super) max_memory: u64,
-    /// Kept and shown. The model evicts nothing, whatever the policy says.
+    /// Stored and reported. The model evicts nothing, with any policy.
     pub(super) policy: &'static str,
 }
 
@@ -53,7 +53,8 @@ impl Settings {
     }
 }
 
-/// Takes exact names, which come back as they were spelled, and `*`. Real servers take any pattern.
+/// Accepts exact names, which are returned as they were spelled, and `*`. Real servers accept any
+/// pattern.
 pub(super) fn get(call: &mut Call<'_>) -> Result<(), Failure> {
     let mut found: Vec<(&str, &[u8])> = Vec::new();
     for word in call.arguments_from(2) {

@@ -1,4 +1,4 @@
-//! What a connection agrees upon: protocol, user, database, name.
+//! Commands that set the state of a connection: protocol, user, database, name.
 
 use super::call::{Call, Role};
 use super::cluster::Slot;
@@ -34,7 +34,7 @@ pub(super) fn hello(call: &mut Call<'_>) -> Result<(), Failure> {
             }
         };
     }
-    // As in Redis, this asks for a password also where none is needed any more.
+    // As in Redis, this requires a password even if none is needed any more.
     if call.session.trusted == Some(false) {
         return Err(Failure::new(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> \
@@ -88,7 +88,7 @@ pub(super) fn auth(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Without a password the user `default` takes any.
+/// Without a password, the user `default` accepts any.
 fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Failure> {
     let settings = &call.master.settings;
     let is_right = match user {
@@ -161,8 +161,8 @@ pub(super) fn client_info(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// With the one option that locks use. As in Redis this is no error in RESP 2, and nothing comes of
-/// it there.
+/// With the one option that locks use. As in Redis, this is not an error in RESP 2, but has no
+/// effect there.
 pub(super) fn client_tracking(call: &mut Call<'_>) -> Result<(), Failure> {
     let options = call.arguments_from(3);
     if !options.iter().all(|option| option.eq_ignore_ascii_case(b"NOLOOP")) {
@@ -177,7 +177,7 @@ pub(super) fn client_tracking(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Accepted, and nothing comes of it: connections are never evicted here.
+/// Accepted without an effect: connections are never evicted here.
 pub(super) fn client_no_evict(call: &mut Call<'_>) -> Result<(), Failure> {
     on_or_off(call).map(|_| ())
 }
@@ -192,5 +192,5 @@ fn on_or_off(call: &mut Call<'_>) -> Result<bool, Failure> {
     Ok(is_on)
 }
 
-/// As many as a server has that was not configured otherwise.
+/// The default number of databases of a server.
 const DATABASES: u32 = 16;

@@ -1,13 +1,13 @@
-//! What servers and proxies that speak Redis's protocol lack of Redis.
+//! Features of Redis that other servers and proxies with its protocol lack.
 
-/// What a server or a proxy lacks of Redis 7.0.
+/// The features of Redis 7.0 that a server or a proxy lacks.
 ///
-/// Each is named after one that is said to lack this. None of these was at hand: what is modelled
-/// is the lack, not the server.
+/// Each is named after a server that lacks this according to its documentation. We had none of
+/// these servers: only the missing features are modelled, not the server.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// Nothing.
+    /// None: everything is there.
     #[default]
     Redis,
     /// No replication id in INFO.
@@ -39,7 +39,7 @@ impl Dialect {
         Self::NAMED.iter().find(|(known, _)| *known == name).map(|(_, dialect)| *dialect)
     }
 
-    /// Whether it knows this command, or this subcommand with its command and a bar in front.
+    /// Whether it knows this command, or this subcommand (written `command|subcommand`).
     pub(super) fn knows(self, name: &str) -> bool {
         let lacking: &[&str] = match self {
             Self::Redis | Self::Enterprise => &[],
@@ -50,12 +50,12 @@ impl Dialect {
         !lacking.contains(&name)
     }
 
-    /// Whether it ends the connection where it does not know a command.
+    /// Whether it ends the connection at an unknown command.
     pub(super) fn hangs_up(self) -> bool {
         self == Self::Twemproxy
     }
 
-    /// Whether INFO tells `master_replid`. A proxy does not change what a script reads.
+    /// Whether INFO reports `master_replid`. A proxy does not change what a script reads.
     pub(super) fn tells_replication_id(self) -> bool {
         !matches!(self, Self::Enterprise | Self::Kvrocks)
     }

@@ -5,7 +5,7 @@ use super::keyspace::Millis;
 use super::number::integer;
 use super::reply::{Failure, NOT_AN_INTEGER};
 
-/// How a command gives a time.
+/// The unit and origin of a time in a command.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Unit {
     Seconds,
@@ -17,7 +17,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// What a word behind SET says.
+    /// The meaning of an option of SET.
     pub(super) fn of_set(word: &[u8]) -> Option<Self> {
         match word {
             b"EX" => Some(Self::Seconds),
@@ -29,7 +29,7 @@ impl Unit {
     }
 }
 
-/// The end that SET gives a key. It must lie ahead of the epoch, not of now.
+/// The expiry that SET gives a key. It must be after the epoch, but may be in the past.
 pub(super) fn end_of_set(unit: Unit, life: &[u8], now: Millis) -> Result<Millis, Failure> {
     let life = integer(life).ok_or(NOT_AN_INTEGER)?;
     let invalid = || Failure::new("ERR invalid expire time in 'set' command");
@@ -103,7 +103,7 @@ fn set_life(call: &mut Call<'_>, unit: Unit, command: &str, limits: Limits) -> R
     Ok(true)
 }
 
-/// The end that EXPIRE or PEXPIRE gives a key; it may lie in the past.
+/// The expiry that EXPIRE or PEXPIRE gives a key; it may be in the past.
 pub(super) fn end_from_now(life: &[u8], unit: Unit, command: &str, now: Millis) -> Result<Millis, Failure> {
     let life = integer(life).ok_or(NOT_AN_INTEGER)?;
     let life = if unit == Unit::Seconds { life.checked_mul(1000) } else { Some(life) };
@@ -112,7 +112,8 @@ pub(super) fn end_from_now(life: &[u8], unit: Unit, command: &str, now: Millis) 
 }
 
 impl super::Master {
-    /// Gives a key that exists another end. One that is not ahead deletes it at once.
+    /// Sets the expiry of an existing key. An expiry that is not in the future deletes the key at
+    /// once.
     pub(super) fn expire_at(&mut self, database: u32, key: &[u8], end: Millis, now: Millis) {
         if end <= now {
             self.keyspace.remove(database, key, now);
@@ -122,7 +123,7 @@ impl super::Master {
     }
 }
 
-/// What may stand behind `PEXPIRE key life`.
+/// The options after `PEXPIRE key life`.
 #[derive(Clone, Copy, Default)]
 struct Limits {
     only_without_end: bool,
@@ -152,7 +153,7 @@ impl Limits {
         Ok(limits)
     }
 
-    /// A key without an end counts as one whose end is infinitely far.
+    /// A key without an expiry counts as one whose expiry is infinitely far away.
     fn allow(self, before: Option<Millis>, after: Millis) -> bool {
         !(self.only_without_end && before.is_some()
             || self.only_with_end && before.is_none()

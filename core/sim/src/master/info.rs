@@ -1,4 +1,4 @@
-//! What a server tells about itself.
+//! What a server reports about itself.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::keyspace::{Keyspace, Millis};
 use super::reply::Failure;
 use super::{Master, replicas};
 
-/// The version that is modelled.
+/// The version of the model.
 pub(super) const VERSION: &str = "7.0.15";
 
 /// A section of INFO: how it is asked for, its title and what writes its fields.
@@ -133,7 +133,7 @@ pub(super) fn time(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tools ask for all commands when they connect, and make do with none.
+/// Tools ask for all commands when they connect, and accept an empty list.
 pub(super) fn command(call: &mut Call<'_>) -> Result<(), Failure> {
     call.reply.array(0);
     Ok(())

@@ -3,7 +3,7 @@
 /// The words of a line, or `None` if its quotes do not match.
 ///
 /// Within double quotes `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are what they are in C, and any
-/// other byte behind a backslash is itself; within single quotes only `\'` is special. A closing
+/// other byte after a backslash is itself; within single quotes only `\'` is special. A closing
 /// quote ends its word.
 pub(super) fn split_arguments(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     // The server reads the line as a C string.
@@ -24,7 +24,7 @@ pub(super) fn split_arguments(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Takes one word off the front and gives the rest.
+/// Takes one word from the front, and returns the rest.
 fn take_word<'a>(mut bytes: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     loop {
         match bytes {
@@ -87,7 +87,7 @@ fn take_single_quoted<'a>(mut bytes: &'a [u8], word: &mut Vec<u8>) -> Option<&'a
     }
 }
 
-/// Behind a closing quote there must be a space, or nothing.
+/// A closing quote must be followed by a space or the end.
 fn ends_word(rest: &[u8]) -> Option<&[u8]> {
     rest.first().is_none_or(|byte| is_space(*byte)).then_some(rest)
 }

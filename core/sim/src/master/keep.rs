@@ -12,7 +12,7 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// Returns a function that tells, for one key after the other, whether it survives: for
+    /// Returns a function that returns for each key whether it survives: for
     /// [`Master::restart`](super::Master::restart).
     pub fn choice(self) -> impl FnMut(&[u8]) -> bool {
         let mut every_other = false;

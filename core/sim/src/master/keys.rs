@@ -36,7 +36,7 @@ pub(super) fn type_of(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lists are here to be a foreign type, so only their length is kept.
+/// Lists exist only as a type that no lock has, so only their length is stored.
 pub(super) fn push(call: &mut Call<'_>) -> Result<(), Failure> {
     let (database, key) = (call.session.database, call.argument(1));
     call.come_by(key);
@@ -51,7 +51,7 @@ pub(super) fn push(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A real server also counts keys whose end has passed, until it has come by to delete them.
+/// A real server also counts expired keys until it deletes them.
 pub(super) fn dbsize(call: &mut Call<'_>) -> Result<(), Failure> {
     let keys = call.master.keyspace.live(call.session.database, call.now).count();
     call.reply.integer(i64::try_from(keys).unwrap_or(i64::MAX));

@@ -1,9 +1,9 @@
 //! Keys with their values and ends, by database.
 //!
-//! A key whose end has passed is gone for every question here; its memory is given back when the
-//! key is touched, or when the database grows.
+//! An expired key does not exist for any query; its memory is freed when the key is accessed, or
+//! when the database grows.
 //!
-//! Whatever changes a key goes through here, and those who have read it are told from here.
+//! Every change of a key goes through here, and clients that have read it are notified from here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::reply::{Failure, WRONG_TYPE};
 use super::tracking::Tracking;
 
-/// A point in time as servers keep it: milliseconds since the Unix epoch.
+/// A point in time as servers store it: milliseconds since the Unix epoch.
 pub(super) type Millis = i64;
 
 /// What a key holds.
@@ -19,13 +19,13 @@ pub(super) type Millis = i64;
 pub(super) enum Value {
     /// Any bytes.
     Text(Vec<u8>),
-    /// A list of this many elements: a type that is no lock.
+    /// A list of this many elements: a type that no lock has.
     List(u64),
     /// A sorted set, never empty.
     Scores(Scores),
 }
 
-/// The members of a sorted set with their scores, of which this model knows whole ones only.
+/// The members of a sorted set with their scores, which are whole numbers in this model.
 pub(super) type Scores = BTreeMap<Vec<u8>, i64>;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// As in Redis: in the millisecond of its end a key is still there, with a PTTL of 0.
+    /// As in Redis: in the millisecond of its expiry a key still exists, with a PTTL of 0.
     fn is_live(&self, now: Millis) -> bool {
         self.end.is_none_or(|end| now <= end)
     }
@@ -58,7 +58,7 @@ impl Entry {
 
 type Database = BTreeMap<Vec<u8>, Entry>;
 
-/// What replicas are told. Ends go to them as points in time.
+/// A change for replicas. Expiries are sent as points in time.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Change {
     Put(u32, Vec<u8>, Entry),
@@ -67,14 +67,14 @@ pub(super) enum Change {
     Clear(Option<u32>),
 }
 
-/// What has changed, for the replicas.
+/// The changes for the replicas.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Log {
-    /// Whether there have been replicas: else nothing is counted.
+    /// Whether there have been replicas: otherwise nothing is counted.
     is_on: bool,
-    /// How much there has been so far.
+    /// How many changes there have been.
     offset: u64,
-    /// What has not been taken yet, where there are replicas that take it.
+    /// The changes that replicas have not taken yet, if there are replicas.
     kept: Option<Vec<Change>>,
 }
 
@@ -117,8 +117,8 @@ impl Keyspace {
         self.get(database, key, now).map(Entry::scores).transpose()
     }
 
-    /// Changes the sorted set at this key, which comes and goes with its members. `change` answers
-    /// how much it has changed; nobody is told of nothing.
+    /// Changes the sorted set at this key, which exists while it has members. `change` returns how
+    /// much it has changed; without a change, no client is notified.
     pub(super) fn change_scores(
         &mut self,
         database: u32,
@@ -137,12 +137,12 @@ impl Keyspace {
         Ok(changes)
     }
 
-    /// What is left of a key's life: -1 without an end, -2 without the key.
+    /// The remaining life of a key: -1 without an expiry, -2 without the key.
     pub(super) fn pttl(&self, database: u32, key: &[u8], now: Millis) -> i64 {
         if self.get(database, key, now).is_some() { self.pttl_of(database, key, now) } else { -2 }
     }
 
-    /// The same of a key that was there a moment ago, also if it has ended since.
+    /// The same for a key that existed a moment ago, even if it has expired since.
     pub(super) fn pttl_of(&self, database: u32, key: &[u8], now: Millis) -> i64 {
         let entry = self.databases.get(&database).and_then(|keys| keys.get(key));
         match entry.map(|entry| entry.end) {
@@ -156,7 +156,7 @@ impl Keyspace {
     pub(super) fn put(&mut self, database: u32, key: &[u8], entry: Entry, now: Millis) {
         self.take(database, key);
         let keys = self.databases.entry(database).or_default();
-        // Dead keys that nobody asks for must not pile up.
+        // Expired keys that no client reads must not pile up.
         if keys.len() >= SWEEP_FROM && keys.len().is_power_of_two() {
             let mut freed = 0;
             keys.retain(|key, entry| {
@@ -174,7 +174,7 @@ impl Keyspace {
         self.tracking.changed(key);
     }
 
-    /// Gives a key that exists another end, or none.
+    /// Sets the expiry of an existing key, or removes it.
     pub(super) fn set_end(&mut self, database: u32, key: &[u8], end: Option<Millis>) {
         if let Some(entry) = self.databases.get_mut(&database).and_then(|keys| keys.get_mut(key)) {
             entry.end = end;
@@ -183,7 +183,7 @@ impl Keyspace {
         }
     }
 
-    /// Removes a key: whether it existed.
+    /// Removes a key. Returns whether it existed.
     pub(super) fn remove(&mut self, database: u32, key: &[u8], now: Millis) -> bool {
         let Some(entry) = self.take(database, key) else { return false };
         self.log.add(|| Change::Remove(database, key.to_vec()));
@@ -191,7 +191,7 @@ impl Keyspace {
         entry.is_live(now)
     }
 
-    /// Deletes a key whose end has passed, as a server does that comes by.
+    /// Deletes a key if it has expired, as a server does when it accesses the key.
     pub(super) fn remove_ended(&mut self, database: u32, key: &[u8], now: Millis) {
         let entry = self.databases.get(&database).and_then(|keys| keys.get(key));
         if entry.is_some_and(|entry| !entry.is_live(now)) {
@@ -199,7 +199,7 @@ impl Keyspace {
         }
     }
 
-    /// Deletes the keys whose end has passed and that a client has read.
+    /// Deletes the expired keys that a client has read.
     pub(super) fn remove_all_ended(&mut self, now: Millis) {
         while let Some((_, key)) = self.tracking.first_end().filter(|(end, _)| *end < now) {
             let key = key.to_vec();
@@ -209,8 +209,8 @@ impl Keyspace {
         }
     }
 
-    /// This connection has read this key. It is to be told when the key changes, if it has asked
-    /// for that.
+    /// Records that this connection has read this key. It is notified when the key changes, if it
+    /// tracks keys.
     pub(super) fn has_read(&mut self, session: u64, key: &[u8]) {
         if self.tracking.listens(session) {
             let ends = self.databases.values().filter_map(|keys| keys.get(key)?.end);
@@ -230,7 +230,7 @@ impl Keyspace {
         Some(entry)
     }
 
-    /// Starts again with only those keys for which `keep` is true, and nobody connected.
+    /// Restarts with only those keys for which `keep` is true, and without connections.
     pub(super) fn restart(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
         self.databases.retain(|_, keys| {
             keys.retain(|key, _| keep(key));
@@ -242,7 +242,7 @@ impl Keyspace {
         self.tracking = Tracking::default();
     }
 
-    /// Has the keys of another server in place of its own.
+    /// Replaces all keys by those of another server.
     pub(super) fn resync_from(&mut self, other: &Self) {
         self.databases.clone_from(&other.databases);
         self.bytes = other.bytes;
@@ -266,17 +266,17 @@ impl Keyspace {
         self.tracking.flushed();
     }
 
-    /// From now on changes are counted.
+    /// Starts to count changes.
     pub(super) fn count_changes(&mut self) {
         self.log.is_on = true;
     }
 
-    /// From now on changes are kept until they are taken.
+    /// Starts to keep changes until they are taken.
     pub(super) fn keep_changes(&mut self) {
         self.log.kept.get_or_insert_default();
     }
 
-    /// What has changed since this was asked for last.
+    /// Takes the changes since the last call.
     pub(super) fn take_changes(&mut self) -> Vec<Change> {
         self.log.kept.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -286,12 +286,11 @@ impl Keyspace {
         self.log.offset
     }
 
-    /// Has what another server has changed.
+    /// Applies a change of another server.
     pub(super) fn apply(&mut self, changes: &[Change]) {
         for change in changes {
             match change {
-                // Nothing counts as ended at the beginning of time: what ends is its master's to
-                // say.
+                // No key has expired at time zero: its master decides which keys expire.
                 Change::Put(database, key, entry) => self.put(*database, key, entry.clone(), 0),
                 Change::Remove(database, key) => drop(self.remove(*database, key, 0)),
                 Change::Clear(None) => self.clear_all(),
@@ -300,7 +299,7 @@ impl Keyspace {
         }
     }
 
-    /// The databases that hold something, perhaps only keys that have ended.
+    /// The databases with keys, which may all have expired.
     pub(super) fn databases(&self) -> impl Iterator<Item = u32> {
         self.databases.keys().copied()
     }
@@ -331,9 +330,9 @@ fn cost(key: &[u8], entry: &Entry) -> usize {
     BYTES_PER_KEY + key.len() + value
 }
 
-/// What the tables around a key take, roughly.
+/// The approximate memory of the tables for a key.
 const BYTES_PER_KEY: usize = 96;
-/// The same of a sorted set's member.
+/// The same for a member of a sorted set.
 const BYTES_PER_MEMBER: usize = 48;
-/// Smaller databases are not searched for dead keys.
+/// Smaller databases are not searched for expired keys.
 const SWEEP_FROM: usize = 64;

@@ -6,22 +6,22 @@ use std::time::Duration;
 use super::Master;
 use super::keyspace::{Entry, Millis, millis};
 
-/// A key on its way, with its value and its end. `Debug` shows neither.
+/// A key that is being moved, with its value and its expiry. `Debug` shows neither.
 #[derive(Clone)]
 pub(crate) struct Migrant {
     key: Vec<u8>,
     entry: Entry,
-    /// When it left, on the clock of the node that it comes from.
+    /// When it left, on the clock of its old node.
     left_at: Millis,
 }
 
-/// What becomes of the end of a key that moves.
+/// What happens to the expiry of a key that moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum KeyEnd {
-    /// It stays the same point in time, on whatever clock: a slot that moves as a whole (Redis 8.4,
+    /// It stays the same point in time, on any clock: a slot that moves as a whole (Redis 8.4,
     /// Valkey 9).
     Same,
-    /// The key goes on to live for as long as it would have: `MIGRATE`.
+    /// The key keeps its remaining life: `MIGRATE`.
     Relative,
 }
 
@@ -45,7 +45,7 @@ impl Master {
         self.keyspace.get(0, key, millis(now)).is_some()
     }
 
-    /// Takes a key over from another node, in place of the one that it may have under that name.
+    /// Receives a key from another node, and replaces a key of that name.
     pub(crate) fn receive_key(&mut self, migrant: Migrant, end: KeyEnd, now: Duration) {
         let Migrant { key, mut entry, left_at } = migrant;
         let now = millis(now);

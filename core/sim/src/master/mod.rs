@@ -3,8 +3,7 @@
 //! Bytes and the server's own time go in, replies come out, byte for byte as Redis 7.0 writes them:
 //! a test sends the same random commands to this model and to real servers. The model knows the
 //! commands that locks need and those that tests need around them. Scripts are not interpreted:
-//! those that Quorlock sends are recognised by text or SHA-1, and a function beside the model does
-//! what they do.
+//! those that Quorlock sends are recognised by text or SHA-1, and a Rust function replaces each.
 //!
 //! Each command is a small function that is listed in `table.rs`.
 
@@ -62,9 +61,9 @@ use reply::{Failure, Reply};
 pub struct Master {
     run_id: String,
     replication_id: String,
-    /// The id under which it was a replica.
+    /// Its replication id while it was a replica.
     former_replication_id: Option<String>,
-    /// The first instant at which it was asked anything.
+    /// The instant of its first command.
     started: Option<Millis>,
     keyspace: Keyspace,
     /// The SHA-1 of each script in the cache, with its text.
@@ -184,8 +183,8 @@ impl Master {
         flow
     }
 
-    /// Takes the pushes that are to be written to connections, in order: notifications that a key
-    /// has changed which the connection has read (`CLIENT TRACKING`).
+    /// Takes the pushes for connections, in order: notifications that a key which the connection
+    /// has read has changed (`CLIENT TRACKING`).
     ///
     /// Each push belongs after everything that was written to its connection before. Call this
     /// after each command, and after anything else that changes keys. Pushes that wait for too long
@@ -196,7 +195,7 @@ impl Master {
 
     /// Forgets what a connection has read, after it was closed.
     ///
-    /// This is not needed after [`Flow::Close`], only where the caller closes the connection, also
+    /// This is not needed after [`Flow::Close`], only if the caller closes the connection, also
     /// because of a [`ProtocolError`] that [`Session::next_command`] returned.
     pub fn leave(&mut self, session: &Session) {
         self.keyspace.tracking.leave(session.id);
@@ -206,7 +205,7 @@ impl Master {
     /// that a connection tracks. A replica waits for its master to delete the key.
     pub fn next_end(&self) -> Option<Duration> {
         let (end, _) = self.keyspace.tracking.first_end().filter(|_| self.removes_ended())?;
-        // It is still there in the millisecond of its end.
+        // It still exists in the millisecond of its expiry.
         Some(instant(end.saturating_add(1)))
     }
 
@@ -224,7 +223,7 @@ impl Master {
     /// Restarts the server with another run id and replication id, an empty script cache, and only
     /// those keys for which `keep` returns true.
     ///
-    /// Its configuration and everything that was made to fail stay. Its connections are gone: drop
+    /// Its configuration and the faults that were set stay. Its connections are gone: drop
     /// their sessions.
     pub fn restart(&mut self, identity: u64, keep: impl FnMut(&[u8]) -> bool) {
         self.keyspace.restart(keep);
@@ -257,13 +256,12 @@ impl Master {
         session.is_limited = !*session.trusted.get_or_insert(!asks) && asks;
     }
 
-    /// Whether it deletes keys that have ended, or leaves that to its own master.
+    /// Whether it deletes expired keys, or leaves that to its own master.
     fn removes_ended(&self) -> bool {
         self.conditions.role == call::Role::Master
     }
 
-    /// Whether writes that need memory are refused. A replica has as much memory as its master lets
-    /// it use.
+    /// Whether writes that need memory are refused. A replica does not enforce the limit.
     fn is_out_of_memory(&self) -> bool {
         if self.conditions.role == call::Role::Replica {
             return false;
@@ -272,7 +270,7 @@ impl Master {
         self.conditions.out_of_memory || (limit > 0 && used > limit) || used > MAX_MEMORY
     }
 
-    /// An estimate, in bytes, of what a server of this size takes.
+    /// An estimate of the memory of a server of this size, in bytes.
     fn used_memory(&self) -> u64 {
         // No platform of Rust has addresses of more than 64 bits.
         EMPTY_BYTES + self.keyspace.bytes() as u64
@@ -282,7 +280,7 @@ impl Master {
 impl ProtocolError {
     /// Appends the error reply with which a server ends the connection.
     pub fn write(self, replies: &mut Vec<u8>) {
-        // A byte that is no ASCII goes back as it came.
+        // A byte outside ASCII is returned unchanged.
         let failure = match self {
             Self::NotBulk(byte) => {
                 Failure::raw([&b"ERR Protocol error: expected '$', got '"[..], &[byte], b"'"].concat())
@@ -308,9 +306,9 @@ fn digest(what: &str) -> String {
     sha1_smol::Sha1::from(what).digest().to_string()
 }
 
-/// What Redis 7.0 takes before it holds a key.
+/// The memory of Redis 7.0 without keys.
 const EMPTY_BYTES: u64 = 900_000;
-/// Above this every server here is out of memory, whatever its configuration says.
+/// Above this every server here is out of memory, with any configuration.
 const MAX_MEMORY: u64 = 256 << 20;
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// What `tonumber` of Lua 5.1 makes of a text: decimal or hexadecimal, with spaces around. It ends
-/// at the first NUL, as C strings do.
+/// The result of Lua 5.1's `tonumber` for a text: decimal or hexadecimal, with spaces around. It
+/// ends at the first NUL, as C strings do.
 pub(super) fn lua_number(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let text = std::str::from_utf8(text).ok()?.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
@@ -27,8 +27,8 @@ pub(super) fn lua_number(text: &[u8]) -> Option<f64> {
     text.parse().ok()
 }
 
-/// What a server makes of a script's number: what does not fit is the smallest of all, as
-/// processors of the x86-64 family have it.
+/// The integer that a server makes of a script's number: a number that does not fit becomes the
+/// smallest integer, as on x86-64 processors.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "what comes after the point is cut off, and the rest is looked at"
@@ -38,12 +38,12 @@ pub(super) fn lua_integer(number: f64) -> i64 {
     if (-END..END).contains(&number) { number as i64 } else { i64::MIN }
 }
 
-/// `math.max`: of two numbers that cannot be compared the first.
+/// `math.max`: the first number if the two cannot be compared.
 pub(super) fn lua_max(first: f64, second: f64) -> f64 {
     if second > first { second } else { first }
 }
 
-/// What `%s` of `string.format` writes: up to the first NUL, where the text is short.
+/// The result of `%s` in `string.format`: up to the first NUL, if the text is short.
 pub(super) fn lua_text(text: &[u8]) -> &[u8] {
     if text.len() >= 100 { text } else { text.split(|byte| *byte == 0).next().unwrap_or_default() }
 }

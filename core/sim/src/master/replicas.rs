@@ -9,11 +9,11 @@ use super::number::integer;
 use super::reply::{Failure, NOT_AN_INTEGER};
 use super::{Master, Session, digest};
 
-/// Those that are attached, in the order in which they came.
+/// The attached replicas, in the order in which they were attached.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Replicas {
     attached: Vec<Replica>,
-    /// Whether it has had one since its start, or was one.
+    /// Whether it has had a replica since its start, or was one.
     has_backlog: bool,
 }
 
@@ -21,23 +21,23 @@ pub(super) struct Replicas {
 struct Replica {
     port: u16,
     heard: Heard,
-    /// It has applied all that was written up to this offset.
+    /// It has applied all writes up to this offset.
     acknowledged: u64,
 }
 
-/// When a master has last heard of a replica.
+/// When a master last received an acknowledgement from a replica.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Heard {
-    /// It is sent a copy of all keys, and has not said that it has them.
+    /// It is receiving a copy of all keys, and has not acknowledged it.
     NotYet,
     At(Millis),
-    /// Whenever it is asked.
+    /// Always just now.
     Now,
     LongAgo,
 }
 
 impl Replica {
-    /// How many seconds ago it was heard of, and whether it follows.
+    /// How many seconds ago its last acknowledgement arrived, and whether it follows.
     fn lag(&self, now: Millis) -> Millis {
         match self.heard {
             Heard::Now => 0,
@@ -61,13 +61,13 @@ impl Replicas {
         self.attached.len()
     }
 
-    /// Those that the scripts count: heard of within the last second.
+    /// The replicas that the scripts count: acknowledged within the last second.
     pub(super) fn following(&self, now: Millis) -> usize {
         self.attached.iter().filter(|replica| replica.is_fresh(now)).count()
     }
 }
 
-/// Changes of keys, as a master sends them to its replicas, with the offset behind them.
+/// Changes of keys, as a master sends them to its replicas, with the offset after them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Changes {
     changes: Vec<Change>,
@@ -75,7 +75,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The offset that a replica acknowledges that has applied them.
+    /// The offset that a replica acknowledges after applying them.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -103,8 +103,8 @@ impl Master {
         self.conditions.replicas.attached = all.collect();
     }
 
-    /// Sets how many of the attached replicas have been heard of lately, and how many of them
-    /// confirm what `WAIT` asks for. A master may still believe that a replica follows it.
+    /// Sets how many of the attached replicas have sent an acknowledgement lately, and how many of
+    /// them confirm a `WAIT`. A master may still believe that a replica follows it.
     pub fn set_following(&mut self, following: u16, confirming: u16) {
         for (number, replica) in (0..).zip(&mut self.conditions.replicas.attached) {
             replica.heard = if number < following { Heard::Now } else { Heard::LongAgo };
@@ -114,16 +114,16 @@ impl Master {
 
     /// Sets whether scripts look at the marker of the restart guard before they look at the
     /// replicas, so that the time in which a new primary does not vote begins while replicas are
-    /// missing. No server does that: it takes away one of the two defences against a former primary
-    /// that goes on, to show what the other one does alone.
+    /// missing. No server does that: it removes one of the two defences against a former primary
+    /// that continues, to show what the other one does alone.
     pub fn set_early_quarantine(&mut self, is_early: bool) {
         self.conditions.early_quarantine = is_early;
     }
 
-    /// Attaches a replica that listens on this port, and is to have a copy of all keys
-    /// ([`Master::resync_from`]) and then what [`Master::take_changes`] returns.
+    /// Attaches a replica that listens on this port. It must get a copy of all keys
+    /// ([`Master::resync_from`]) and then the changes of [`Master::take_changes`].
     ///
-    /// The master tells of it, but does not count it before it has acknowledged something.
+    /// The master reports the replica, but counts it only after its first acknowledgement.
     pub fn attach(&mut self, port: u16) {
         if !self.conditions.replicas.has_backlog {
             self.meet_first_replica();
@@ -134,18 +134,18 @@ impl Master {
         self.conditions.replicas.attached.push(replica);
     }
 
-    /// The replica on this port has gone.
+    /// Detaches the replica on this port.
     pub fn detach(&mut self, port: u16) {
         self.conditions.replicas.attached.retain(|replica| replica.port != port);
     }
 
-    /// All replicas have gone.
+    /// Detaches all replicas.
     pub fn detach_all(&mut self) {
         self.conditions.replicas.attached.clear();
     }
 
-    /// Reads that the replica on this port has applied everything up to this offset. The replica
-    /// counts as heard of now, however old its word is.
+    /// Receives an acknowledgement that the replica on this port has applied everything up to this
+    /// offset. It counts from now, even if it was sent much earlier.
     pub fn hear_replica(&mut self, port: u16, offset: u64, now: Duration) {
         let mut attached = self.conditions.replicas.attached.iter_mut();
         if let Some(replica) = attached.find(|replica| replica.port == port) {
@@ -154,13 +154,13 @@ impl Master {
         }
     }
 
-    /// Takes what has changed since the last call, for the replicas; `None` if nothing has.
+    /// Takes the changes since the last call, for the replicas; `None` if there are none.
     pub fn take_changes(&mut self) -> Option<Changes> {
         let changes = self.keyspace.take_changes();
         (!changes.is_empty()).then(|| Changes { changes, offset: self.offset() })
     }
 
-    /// Applies what its master has written. A replica executes nothing itself.
+    /// Applies changes of its master. A replica executes nothing itself.
     pub fn apply(&mut self, changes: &Changes) {
         self.keyspace.apply(&changes.changes);
     }
@@ -170,8 +170,8 @@ impl Master {
         self.keyspace.offset()
     }
 
-    /// Returns how many replicas have acknowledged what this connection has written last: what a
-    /// `WAIT` would answer now.
+    /// Returns how many replicas have acknowledged this connection's last write: the present answer
+    /// to a `WAIT`.
     pub fn confirming(&self, session: &Session) -> usize {
         let attached = self.conditions.replicas.attached.iter();
         let is_behind_it = |replica: &&Replica| replica.acknowledged >= session.written;
@@ -183,7 +183,7 @@ impl Master {
         self.conditions.role == Role::Replica
     }
 
-    /// It can send others what has changed: a replica can, too, so that it keeps its replication id
+    /// Whether it can send changes to others. A replica can too, so it keeps its replication id
     /// when others follow it after its promotion.
     pub(super) fn keep_backlog(&mut self) {
         self.conditions.replicas.has_backlog = true;
@@ -214,8 +214,8 @@ pub(super) fn lines(master: &Master, now: Millis) -> String {
     text
 }
 
-/// `WAIT`. It does not wait: it tells what the replicas have confirmed by now. As since Redis 7.2
-/// it is about what this connection has written: where that is nothing, all replicas confirm it.
+/// `WAIT`, without waiting: it returns what the replicas have confirmed by now. As since Redis 7.2,
+/// it concerns what this connection has written; without writes, all replicas confirm it.
 pub(super) fn wait(call: &mut Call<'_>) -> Result<(), Failure> {
     if call.master.conditions.role == Role::Replica {
         return Err(Failure::new(
@@ -232,7 +232,7 @@ pub(super) fn wait(call: &mut Call<'_>) -> Result<(), Failure> {
     }
     let confirming = call.master.confirming(call.session);
     if confirming == call.master.conditions.replicas.connected() {
-        // What all have confirmed once need not be confirmed again.
+        // Once all have confirmed it, it needs no further confirmation.
         call.session.written = 0;
     }
     call.reply.integer(i64::try_from(confirming).unwrap_or(i64::MAX));

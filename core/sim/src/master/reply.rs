@@ -7,7 +7,7 @@ use std::borrow::Cow;
 pub(super) struct Failure(Cow<'static, [u8]>);
 
 impl Failure {
-    /// A sentence that is always the same.
+    /// A constant sentence.
     pub(super) const fn new(text: &'static str) -> Self {
         Self(Cow::Borrowed(text.as_bytes()))
     }
@@ -37,7 +37,7 @@ pub(super) const NOT_AN_INTEGER: Failure = Failure::new("ERR value is not an int
 /// The reply to one command, while it is being written.
 pub(super) struct Reply<'a> {
     out: &'a mut Vec<u8>,
-    /// RESP 3 has types of its own for null, maps and texts.
+    /// RESP 3 has separate types for null, maps and texts.
     pub(super) resp3: bool,
 }
 
@@ -46,12 +46,12 @@ impl<'a> Reply<'a> {
         Self { out, resp3 }
     }
 
-    /// The bytes so far, of other replies too.
+    /// The bytes so far, including other replies.
     pub(super) fn length(&self) -> usize {
         self.out.len()
     }
 
-    /// What was written behind that, which is taken back.
+    /// What was written after that, which is removed.
     pub(super) fn take_behind(&mut self, length: usize) -> Vec<u8> {
         self.out.split_off(length)
     }
@@ -68,7 +68,7 @@ impl<'a> Reply<'a> {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error stands in one line, so line ends in it become spaces.
+    /// An error is one line, so line ends in it become spaces.
     pub(super) fn error(&mut self, failure: &Failure) {
         let flat = failure.text().iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte });
         let flat: Vec<u8> = flat.collect();
@@ -79,7 +79,7 @@ impl<'a> Reply<'a> {
         self.line(b':', value.to_string().as_bytes());
     }
 
-    /// A floating-point number, of which this model knows whole ones only: a text in RESP 2.
+    /// A floating-point number, which is always whole in this model: a text in RESP 2.
     pub(super) fn double(&mut self, value: i64) {
         let text = value.to_string();
         if self.resp3 { self.line(b',', text.as_bytes()) } else { self.bulk(text.as_bytes()) }
@@ -115,7 +115,7 @@ impl<'a> Reply<'a> {
         if self.resp3 { self.header(b'%', entries) } else { self.header(b'*', 2 * entries) }
     }
 
-    /// The header of a push, which is no reply; its elements are written next.
+    /// The header of a push, which is not a reply; its elements are written next.
     pub(super) fn push(&mut self, elements: usize) {
         self.header(b'>', elements);
     }

@@ -94,7 +94,7 @@ pub(super) fn zrevrange(call: &mut Call<'_>) -> Result<(), Failure> {
     range(call, true)
 }
 
-/// All members with their scores, the smallest score first.
+/// All members with their scores, in ascending order.
 fn in_order(call: &mut Call<'_>, key: &[u8]) -> Result<Vec<(i64, Vec<u8>)>, Failure> {
     let scores = call.master.keyspace.scores(call.session.database, key, call.now)?;
     let mut all: Vec<_> =
@@ -103,7 +103,7 @@ fn in_order(call: &mut Call<'_>, key: &[u8]) -> Result<Vec<(i64, Vec<u8>)>, Fail
     Ok(all)
 }
 
-/// Those from one place to another, counted from either end.
+/// The members from one index to another, counted from either end.
 fn range(call: &mut Call<'_>, largest_first: bool) -> Result<(), Failure> {
     let (key, options) = (call.argument(1), call.arguments_from(4));
     if !options.iter().all(|word| word.eq_ignore_ascii_case(b"WITHSCORES")) {
@@ -135,7 +135,7 @@ fn range(call: &mut Call<'_>, largest_first: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds members or gives them other scores: how many were changed by that.
+/// Adds members or changes their scores. Returns how many were changed.
 pub(super) fn add(scores: &mut Scores, scored: impl IntoIterator<Item = (i64, Vec<u8>)>) -> usize {
     scored.into_iter().filter(|(score, member)| scores.insert(member.clone(), *score) != Some(*score)).count()
 }

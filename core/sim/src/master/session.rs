@@ -20,14 +20,14 @@ pub struct Session {
     /// The command whose arguments are being read.
     partial: Option<Partial>,
     pub(super) resp3: bool,
-    /// Decided by the first command: a connection that came while no password was set stays
+    /// Decided by the first command: a connection that was opened while no password was set stays
     /// trusted.
     pub(super) trusted: Option<bool>,
-    /// Whether a password is asked for that it has not given: it is read with small limits then.
+    /// Whether a password is required that it has not given: then its commands have small limits.
     pub(super) is_limited: bool,
     pub(super) database: u32,
     pub(super) name: Vec<u8>,
-    /// The offset behind what it has written last, until all replicas have confirmed that; else 0.
+    /// The offset after its last write, until all replicas have confirmed it; otherwise 0.
     pub(super) written: u64,
     /// 0 before the first command.
     pub(super) id: u64,
@@ -179,7 +179,7 @@ impl Session {
                 length
             }
         };
-        // As in Redis, the two bytes behind an argument are not looked at.
+        // As in Redis, the two bytes after an argument are not checked.
         if self.rest().len() < length + LINE_END_BYTES {
             return Ok(None);
         }
@@ -202,7 +202,8 @@ impl Session {
         Ok(length)
     }
 
-    /// A line without its end, which is `end`, and one byte more if that is a carriage return.
+    /// Reads a line without its end, which is `end` and a carriage return before it, if there is
+    /// one.
     fn take_line(&mut self, end: u8, too_long: ProtocolError) -> Result<Option<Vec<u8>>, ProtocolError> {
         let rest = self.rest();
         let unsearched = rest.get(self.searched..).unwrap_or_default();
@@ -212,8 +213,8 @@ impl Session {
             self.searched = length;
             return if length > MAX_LINE_BYTES { Err(too_long) } else { Ok(None) };
         };
-        // A server looks when it has read so much, which may be a little later; here it is the same
-        // in every split.
+        // A server checks when it has read this much, which may be a little later; here it is the
+        // same in every split.
         if place > MAX_LINE_BYTES {
             return Err(too_long);
         }
@@ -266,7 +267,7 @@ impl fmt::Display for ProtocolError {
 
 impl Error for ProtocolError {}
 
-/// What an argument costs besides its bytes.
+/// The overhead of an argument in bytes.
 const ARGUMENT_BYTES: usize = 32;
 const LINE_END_BYTES: usize = 2;
 /// Redis's `PROTO_INLINE_MAX_SIZE`.

@@ -84,7 +84,7 @@ enum OnlyIf {
     Present,
 }
 
-/// What may stand behind `SET key value`.
+/// The options after `SET key value`.
 #[derive(Default)]
 struct Options<'a> {
     only_if: Option<OnlyIf>,
@@ -94,7 +94,7 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// The same word may stand twice, and of two lives of one unit the last counts, as in Redis.
+    /// A word may occur twice, and of two expiries in one unit the last counts, as in Redis.
     fn read(words: &'a [Vec<u8>]) -> Result<Self, Failure> {
         let mut options = Self::default();
         let mut words = words.iter();

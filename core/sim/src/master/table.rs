@@ -6,27 +6,27 @@ use super::{configuration, connection, expiry, info, keys, replicas, scores, scr
 
 /// Changes keys: a replica refuses it.
 pub(super) const WRITE: u8 = 1;
-/// Needs memory: refused where there is none.
+/// Needs memory: refused if there is none.
 pub(super) const DENY_OOM: u8 = 2;
 /// Runs while the server is still reading its data.
 pub(super) const LOADING: u8 = 4;
 /// Runs before a password was given.
 pub(super) const NO_AUTH: u8 = 8;
 
-/// Reads keys and changes none: all its arguments are keys, and who reads them may want to be told
-/// when they change.
+/// Reads keys and changes none: all its arguments are keys, and a client that tracks keys is
+/// notified when they change.
 pub(super) const READ: u8 = 16;
 
-/// The same where only the first argument is a key.
+/// The same, with only the first argument as a key.
 pub(super) const READ_FIRST: u8 = 32;
 
 pub(super) type Run = fn(&mut Call<'_>) -> Result<(), Failure>;
 
 /// A command or a subcommand.
 pub(super) struct Spec {
-    /// In lower case; of a subcommand with its command and a bar in front.
+    /// In lower case; a subcommand has its command and a bar in front.
     pub(super) name: &'static str,
-    /// The number of arguments with the name, or minus the least number.
+    /// The number of arguments including the name, or minus the smallest number.
     arity: isize,
     flags: u8,
     pub(super) run: Run,
@@ -59,8 +59,8 @@ pub(super) fn find_subcommand(command: &'static Spec, name: &[u8]) -> Option<&'s
     })
 }
 
-/// The first words of a request that a browser was tricked into sending. The server hangs up
-/// without a word.
+/// The first words of a request that a browser was tricked into sending. The server closes the
+/// connection without an answer.
 pub(super) fn is_http(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"HOST:")
 }
@@ -74,7 +74,7 @@ const fn container(name: &'static str, subcommands: &'static [Spec]) -> Spec {
     Spec { name, arity: -2, flags: 0, run: refuse, subcommands }
 }
 
-/// Never reached: the arity of a container asks for a subcommand.
+/// Never reached: the arity of a container requires a subcommand.
 fn refuse(_: &mut Call<'_>) -> Result<(), Failure> {
     Err(super::reply::SYNTAX)
 }

@@ -1,5 +1,4 @@
-//! The model by itself. That it answers as a real server does is asserted elsewhere, against real
-//! servers.
+//! Tests of the model alone. Other tests compare its answers with those of real servers.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -56,7 +55,7 @@ fn a_lock_is_taken_extended_and_released() {
 }
 
 #[test]
-fn a_key_is_there_in_the_millisecond_of_its_end_and_gone_in_the_next() {
+fn a_key_exists_in_its_last_millisecond_and_not_in_the_next() {
     let mut desk = Desk::new();
     desk.ask(&["SET", KEY, "token", "PX", "100"]);
     desk.pass(100);
@@ -83,7 +82,7 @@ fn a_restart_forgets_scripts_and_keys_that_are_not_kept() {
 }
 
 #[test]
-fn replicas_are_told_and_the_first_one_brings_another_replication_id() {
+fn replicas_are_reported_and_the_first_one_changes_the_replication_id() {
     let mut desk = Desk::new();
     let alone = desk.master.replication_id().to_owned();
     assert!(desk.ask(&["INFO", "replication"]).contains("\r\nconnected_slaves:0\r\n"));
@@ -97,7 +96,7 @@ fn replicas_are_told_and_the_first_one_brings_another_replication_id() {
 }
 
 #[test]
-fn a_replica_counts_once_it_has_said_what_it_has() {
+fn a_replica_counts_once_it_has_reported_its_offset() {
     let mut desk = Desk::new();
     let mut replica = Master::new(2);
     desk.master.attach(7000);
@@ -113,18 +112,19 @@ fn a_replica_counts_once_it_has_said_what_it_has() {
     assert_eq!(desk.ask(&["WAIT", "1", "1"]), ":0\r\n");
     replica.apply(&changes);
     assert_eq!(replica.value(0, KEY.as_bytes(), desk.now), Some(&b"token"[..]));
-    // An old word is new when it is read.
+    // A delayed acknowledgement counts from when it is read.
     desk.now += Duration::from_secs(5);
     assert!(desk.ask(&["INFO", "replication"]).contains("lag=5"));
     desk.master.hear_replica(7000, changes.offset(), desk.now);
     assert!(desk.ask(&["INFO", "replication"]).contains("state=online,offset=1,lag=0"));
     assert_eq!(desk.ask(&["WAIT", "1", "1"]), ":1\r\n");
-    // What asks for nothing new is confirmed; and a write is not, by what was said before.
+    // A WAIT without new writes is confirmed; an earlier acknowledgement does not confirm a later
+    // write.
     assert_eq!(desk.ask(&["WAIT", "1", "1"]), ":1\r\n");
     desk.ask(&["DEL", KEY]);
     assert_eq!(desk.ask(&["WAIT", "1", "1"]), ":0\r\n");
 
-    // Its id changes with its promotion, and not with a replica that follows it then.
+    // Its id changes at its promotion, but not when a replica follows it then.
     replica.promote();
     let promoted = replica.replication_id().to_owned();
     replica.attach(7001);
@@ -175,7 +175,7 @@ fn scripts_that_write_are_refused_on_a_replica() {
 }
 
 #[test]
-fn a_password_is_asked_of_those_who_come_after_it() {
+fn a_password_is_required_from_later_connections() {
     let mut desk = Desk::new();
     desk.ask(&["PING"]);
     desk.master.set_password(Some("secret"));
@@ -188,7 +188,7 @@ fn a_password_is_asked_of_those_who_come_after_it() {
 }
 
 #[test]
-fn a_foreign_type_is_no_lock() {
+fn a_key_of_another_type_is_not_a_lock() {
     let mut desk = Desk::new();
     desk.master.hold_list(0, KEY.as_bytes(), None);
     let [extended, undone, released] = desk.scripts("token");
@@ -209,7 +209,7 @@ fn commands_that_are_too_large_end_the_connection() {
         (format!("*{too_much}\r\n"), ProtocolError::Count),
         (format!("*{}", "1".repeat(70_000)), ProtocolError::LongCount),
         ("x".repeat(70_000), ProtocolError::LongInline),
-        // Its end is there already.
+        // The connection has already ended.
         (format!("*{}\r\n", "1".repeat(70_000)), ProtocolError::LongCount),
         (format!("{}\r\n", "x".repeat(70_000)), ProtocolError::LongInline),
     ] {
@@ -232,7 +232,7 @@ fn dead_keys_do_not_pile_up() {
     assert_eq!(desk.master.keyspace.bytes(), 0);
 }
 
-/// Pieces from which something like commands comes out.
+/// Pieces that form something similar to commands.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         Just(&b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n"[..]),

@@ -1,8 +1,8 @@
-//! Client tracking: who has read which key, and the pushes that tell of its change.
+//! Client tracking: which client has read which key, and the pushes that report its change.
 //!
-//! As in Redis a key goes by its name, whatever its database; it is told once to each who has read
-//! it since; and who reads it through a script is taken to have read all keys that the script was
-//! given, unless it is told to be as later servers are.
+//! As in Redis, a key is identified by its name, in any database. Each client that has read it is
+//! notified once. A client that reads it through a script counts as a reader of all keys that the
+//! script was given, unless the model is set to behave like later servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,20 +18,20 @@ use super::reply::Reply;
 pub struct Push {
     /// The connection's [`Session::id`](super::Session::id).
     pub session: u64,
-    /// What is to be written to the connection, after everything that was written before.
+    /// Bytes to write to the connection, after everything that was written before.
     pub bytes: Vec<u8>,
 }
 
 /// The table of one server.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Tracking {
-    /// Connections that have ever asked for it.
+    /// Connections that have ever enabled tracking.
     listeners: BTreeMap<u64, Listener>,
     /// By the names of keys.
     readers: BTreeMap<Vec<u8>, Readers>,
     /// The ends of keys that a client has read.
     ends: BTreeSet<(Millis, Vec<u8>)>,
-    /// About how much all readers take.
+    /// The approximate memory of all readers.
     bytes: usize,
     /// Whose command is being executed.
     current: Option<u64>,
@@ -42,50 +42,50 @@ pub(super) struct Tracking {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Listener {
     is_on: bool,
-    /// It is not told of what it does itself.
+    /// It is not notified of its own changes.
     no_loop: bool,
-    /// In RESP 2 there is no way to tell it, and nothing comes.
+    /// RESP 2 has no pushes, so nothing is sent.
     resp3: bool,
 }
 
-/// Who has read a key since it last changed.
+/// The clients that have read a key since it last changed.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 struct Readers {
     sessions: BTreeSet<u64>,
-    /// When it ends, where it ends first. That stays as it is for as long as this entry does:
-    /// another end is a change.
+    /// When it expires, in the database where it expires first. That does not change while this
+    /// entry exists, because another expiry is a change of the key.
     end: Option<Millis>,
 }
 
 impl Readers {
     fn bytes(&self, key: &[u8]) -> usize {
-        // The end's index names the key once more.
+        // The index of expiries contains the key once more.
         BYTES_PER_KEY + 2 * key.len() + BYTES_PER_READER * self.sessions.len()
     }
 }
 
 impl Tracking {
-    /// A connection wants to be told from now on.
+    /// A connection enables tracking.
     pub(super) fn listen(&mut self, session: u64, no_loop: bool, resp3: bool) {
         self.listeners.insert(session, Listener { is_on: true, no_loop, resp3 });
     }
 
-    /// A connection wants to be told nothing more. As in Redis, what it has read is remembered in
-    /// case it changes its mind.
+    /// A connection disables tracking. As in Redis, the keys that it has read are remembered in
+    /// case it enables tracking again.
     pub(super) fn pause(&mut self, session: u64) {
         if let Some(listener) = self.listeners.get_mut(&session) {
             listener.is_on = false;
         }
     }
 
-    /// A connection speaks another protocol.
+    /// A connection switches to another protocol.
     pub(super) fn speak(&mut self, session: u64, resp3: bool) {
         if let Some(listener) = self.listeners.get_mut(&session) {
             listener.resp3 = resp3;
         }
     }
 
-    /// A connection is gone.
+    /// A connection has ended.
     pub(super) fn leave(&mut self, session: u64) {
         if self.listeners.remove(&session).is_none() {
             return;
@@ -105,7 +105,7 @@ impl Tracking {
         self.retain_pushes(|push| push.session != session);
     }
 
-    /// Whose command is executed from now on; nobody's when the server does something by itself.
+    /// The connection whose command is executed from now on; `None` if the server acts by itself.
     pub(super) fn set_current(&mut self, session: Option<u64>) {
         self.current = session;
     }
@@ -115,7 +115,7 @@ impl Tracking {
         self.listeners.get(&session).is_some_and(|listener| listener.is_on)
     }
 
-    /// A connection that listens has read a key, which ends then.
+    /// A tracking connection has read a key, which expires then.
     pub(super) fn remember(&mut self, session: u64, key: &[u8], end: Option<Millis>) {
         if !self.readers.contains_key(key) {
             self.ends.extend(end.map(|end| (end, key.to_vec())));
@@ -126,21 +126,22 @@ impl Tracking {
         if self.readers.get_mut(key).is_some_and(|readers| readers.sessions.insert(session)) {
             self.bytes += BYTES_PER_READER;
         }
-        // Redis forgets any key when there are too many, and tells everyone that it has changed.
+        // Redis forgets an arbitrary key when there are too many, and notifies its readers that it
+        // has changed.
         while self.bytes > MAX_BYTES {
             let Some(first) = self.readers.keys().next().cloned() else { return };
             self.tell(&first, None);
         }
     }
 
-    /// A key has changed, or is gone: everyone who has read it is told, and has to read it again to
-    /// be told again.
+    /// A key has changed or is gone: every client that has read it is notified once, and must read
+    /// it again to be notified again.
     pub(super) fn changed(&mut self, key: &[u8]) {
         self.tell(key, self.current);
     }
 
-    /// The same of a key that this connection has changed; without one, that the server has deleted
-    /// by itself.
+    /// The same for a key that this connection has changed, or, without a connection, that the
+    /// server has deleted.
     pub(super) fn tell(&mut self, key: &[u8], changed_by: Option<u64>) {
         let Some(readers) = self.readers.remove(key) else { return };
         self.bytes -= readers.bytes(key);
@@ -155,8 +156,8 @@ impl Tracking {
         }
     }
 
-    /// A whole database is gone, whichever: as in Redis every connection is told, also the one
-    /// whose doing it is.
+    /// A database was flushed: as in Redis, every connection is notified, including the one that
+    /// flushed it.
     pub(super) fn flushed(&mut self) {
         self.readers.clear();
         self.ends.clear();
@@ -167,18 +168,18 @@ impl Tracking {
         }
     }
 
-    /// The first end of a key that a client has read.
+    /// The earliest expiry of a key that a client has read.
     pub(super) fn first_end(&self) -> Option<(Millis, &[u8])> {
         self.ends.first().map(|(end, key)| (*end, key.as_slice()))
     }
 
-    /// Everything that waits to be sent, in order.
+    /// Takes all pushes that wait to be sent, in order.
     pub(super) fn take(&mut self) -> Vec<Push> {
         self.pushed_bytes = 0;
         std::mem::take(&mut self.pushes)
     }
 
-    /// Appends what waits for one connection, and leaves what is for others.
+    /// Appends the pushes for one connection, and leaves those for others.
     pub(super) fn move_to(&mut self, session: u64, replies: &mut Vec<u8>) {
         self.retain_pushes(|push| {
             let is_own = push.session == session;
@@ -210,7 +211,7 @@ impl Tracking {
             }
             None => reply.null(),
         }
-        // A client that never collects them must not fill the memory.
+        // Pushes that a client never reads must not fill the memory.
         if self.pushed_bytes + bytes.len() <= MAX_PUSHED_BYTES {
             self.pushed_bytes += bytes.len();
             self.pushes.push(Push { session, bytes });
@@ -232,8 +233,7 @@ impl fmt::Debug for Push {
 
 const BYTES_PER_KEY: usize = 128;
 const BYTES_PER_READER: usize = 16;
-/// Above this the first keys are forgotten. A real server counts keys, of which it remembers a
-/// million.
+/// Above this the first keys are forgotten. A real server counts keys, and remembers a million.
 const MAX_BYTES: usize = 16 << 20;
-/// What may wait to be taken.
+/// How many bytes of pushes may wait.
 const MAX_PUSHED_BYTES: usize = 4 << 20;

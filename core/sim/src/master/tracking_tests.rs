@@ -1,5 +1,5 @@
-//! Who is told of which change, and when. That real servers do the same is asserted elsewhere,
-//! against real servers.
+//! Which clients are notified of which change, and when. Other tests compare this with real
+//! servers.
 
 use quorlock_core::internals::{ACQUIRE_ALL, ACQUIRE_FENCED, EXTEND, RELEASE, RELEASE_ALL, Sentinel, UNDO};
 
@@ -7,8 +7,7 @@ use super::*;
 
 const KEY: &str = "invoice:42";
 
-/// A master with connections that speak RESP 3, of which each takes its replies and pushes by
-/// itself.
+/// A master with connections that speak RESP 3, each of which reads its own replies and pushes.
 struct Desk {
     master: Master,
     sessions: Vec<Session>,
@@ -33,7 +32,7 @@ impl Desk {
         desk
     }
 
-    /// What this connection reads next: the reply, and pushes to it before and behind.
+    /// What this connection reads next: the reply, and pushes before and after it.
     fn ask(&mut self, number: usize, arguments: &[&str]) -> String {
         let mut reply = Vec::new();
         let command = Command::new(arguments.iter().copied());
@@ -64,7 +63,7 @@ const OK: &str = "+OK\r\n";
 const NO_LOOP: &[&str] = &["NOLOOP"];
 
 #[test]
-fn whoever_has_read_a_key_is_told_once_of_its_next_change() {
+fn a_reader_of_a_key_is_notified_once_of_its_next_change() {
     let mut desk = Desk::new([NO_LOOP, NO_LOOP, &[]]);
     for reader in 0..3 {
         assert_eq!(desk.ask(reader, &["GET", KEY]), "_\r\n");
@@ -79,7 +78,7 @@ fn whoever_has_read_a_key_is_told_once_of_its_next_change() {
 }
 
 #[test]
-fn every_change_is_told_and_nothing_else() {
+fn every_change_is_notified_and_nothing_else() {
     let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
     for (command, is_change) in [
         (&["SET", KEY, "1"][..], true),
@@ -106,7 +105,7 @@ fn every_change_is_told_and_nothing_else() {
 }
 
 #[test]
-fn keys_go_by_their_names_in_all_databases() {
+fn keys_are_tracked_by_name_across_databases() {
     let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
     desk.ask(1, &["SELECT", "5"]);
     desk.ask(0, &["GET", KEY]);
@@ -122,7 +121,7 @@ fn keys_go_by_their_names_in_all_databases() {
 }
 
 #[test]
-fn scripts_read_for_their_caller_all_that_they_were_given() {
+fn the_caller_of_a_script_has_read_all_its_keys() {
     let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
     desk.ask(1, &["SET", KEY, "token", "PX", "1000"]);
     assert!(desk.ask(0, &["EVAL", UNDO.text, "1", KEY, "other"]).starts_with("*2\r\n"));
@@ -151,13 +150,13 @@ fn scripts_read_for_their_caller_all_that_they_were_given() {
 }
 
 #[test]
-fn the_end_of_a_key_is_told_when_somebody_comes_by() {
+fn the_expiry_of_a_key_is_notified_when_it_is_next_accessed() {
     let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
     let end = desk.now + Duration::from_millis(100);
     for deleted_by in [None, Some(&["GET", KEY][..]), Some(&["SET", KEY, "b", "NX"]), Some(&["DEL", KEY])] {
         desk.now = end - Duration::from_millis(100);
         desk.ask(1, &["SET", KEY, "a", "PX", "100"]);
-        assert_eq!(desk.master.next_end(), None, "nobody has read it");
+        assert_eq!(desk.master.next_end(), None, "no client has read it");
         desk.ask(0, &["GET", KEY]);
         assert_eq!(desk.master.next_end(), Some(end + Duration::from_millis(1)));
         desk.pass(100);
@@ -228,7 +227,7 @@ fn tracking_is_turned_on_and_off_as_in_redis() {
 }
 
 #[test]
-fn who_is_gone_is_forgotten() {
+fn a_closed_connection_is_forgotten() {
     let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
     let before = desk.master.clone();
     desk.ask(1, &["SET", KEY, "a", "PX", "100"]);
@@ -259,7 +258,7 @@ fn who_is_gone_is_forgotten() {
 }
 
 #[test]
-fn a_restart_forgets_everybody() {
+fn a_restart_forgets_all_readers() {
     let mut desk = Desk::new([NO_LOOP]);
     desk.ask(0, &["GET", KEY]);
     desk.master.restart(2, |_| true);
@@ -268,7 +267,7 @@ fn a_restart_forgets_everybody() {
 }
 
 #[test]
-fn neither_what_was_read_nor_what_nobody_takes_piles_up() {
+fn neither_read_keys_nor_pushes_that_are_not_taken_pile_up() {
     let mut desk = Desk::new([NO_LOOP]);
     let name = "x".repeat(10_000);
     let keys = |numbers: std::ops::Range<usize>| numbers.map(|number| format!("{number:04} {name}"));
@@ -285,7 +284,7 @@ fn neither_what_was_read_nor_what_nobody_takes_piles_up() {
 const MAX_PUSHES: usize = 417;
 
 #[test]
-fn who_waits_behind_readers_is_told_when_the_last_one_has_gone() {
+fn a_waiter_behind_readers_is_notified_when_the_last_one_has_gone() {
     let mut desk = Desk::new([NO_LOOP, NO_LOOP, NO_LOOP]);
     desk.master.set_tracks_scripts(true);
     let script = |text: &'static str, token: &'static str| {
@@ -298,7 +297,7 @@ fn who_waits_behind_readers_is_told_when_the_last_one_has_gone() {
     assert!(desk.ask(2, &write).contains(Sentinel::SHA1_HEX));
     desk.hear(0);
     assert_eq!(desk.ask(1, &script(RELEASE_ALL.text, "another")), ":1\r\n");
-    assert_eq!(desk.hear(2), told(KEY), "its end is another one, or the same anew");
+    assert_eq!(desk.hear(2), told(KEY), "its expiry was set again");
     assert!(desk.ask(2, &write).contains(Sentinel::SHA1_HEX));
     assert_eq!(desk.ask(0, &script(RELEASE_ALL.text, "one")), ":1\r\n");
     assert_eq!(desk.hear(2), told(KEY));

@@ -1,18 +1,18 @@
-//! Where a time stands: in proportion while things happen, and shortened where nothing does.
+//! The position of a time: proportional while things happen, and shortened where nothing does.
 
 /// The width of a line, in the picture's units.
 pub(super) const LINE: f64 = 458.0;
 
-/// A stretch of nothing is no wider.
+/// The largest width of a stretch without events.
 const GAP: f64 = 104.0;
 
-/// Before the first and behind the last thing.
+/// The space before the first and after the last thing.
 const EDGE: f64 = 12.0;
 
-/// How many things are in a line, about.
+/// About how many things a line contains.
 const IN_A_LINE: usize = 13;
 
-/// There are no more lines, about.
+/// About the largest number of lines.
 const MOST_LINES: usize = 14;
 
 /// A stretch between two times at which something happens.
@@ -49,7 +49,7 @@ impl Axis {
                 .map(|pair| if let [a, b] = pair { ((b - a) * scale).min(GAP) } else { 0.0 })
                 .sum()
         };
-        // Where even that is too wide there are more lines.
+        // If even that is too wide, there are more lines.
         while width(scale) > room && scale > 1e-6 {
             scale *= 0.8;
         }
@@ -57,7 +57,7 @@ impl Axis {
         let stretches = times.windows(2).filter_map(|pair| {
             let [from, until] = *pair else { return None };
             let wide = (until - from) * scale;
-            // A little longer than it is drawn is not worth a sign.
+            // A stretch that is only a little longer than drawn gets no sign.
             let is_shortened = wide > GAP * 1.6;
             let right = left + if is_shortened { GAP } else { wide.min(GAP * 1.6) };
             let stretch = Stretch { from, until, left, right, is_shortened };
@@ -67,7 +67,7 @@ impl Axis {
         Self { stretches: stretches.collect(), scale }
     }
 
-    /// Where this time stands.
+    /// The position of this time.
     pub(super) fn place(&self, at: f64) -> f64 {
         let behind = self.stretches.partition_point(|stretch| stretch.until < at);
         match self.stretches.get(behind).or(self.stretches.last()) {
@@ -83,11 +83,11 @@ impl Axis {
         self.stretches.last().map_or(0.0, |stretch| stretch.right)
     }
 
-    /// Where lines begin and end. They are broken where nothing happens if that can be.
+    /// Where lines begin and end. They are broken where nothing happens, if possible.
     pub(super) fn lines(&self) -> Vec<(f64, f64)> {
-        // The first things do not stand at the very edge.
+        // The first things are not at the very edge.
         let (mut lines, mut left) = (Vec::new(), -EDGE);
-        // A last line of nearly nothing is rather squeezed into the one before.
+        // A nearly empty last line is squeezed into the one before.
         while self.end() + EDGE - left > LINE * 1.15 {
             // Behind a shortened stretch, or else in the widest one, of the later half of the line.
             let candidates = self
@@ -137,7 +137,7 @@ pub(super) fn span(millis: f64) -> String {
     }
 }
 
-/// A round step of time that takes at least so much room.
+/// A round step of time that is at least this wide.
 pub(super) fn step(scale: f64, room: f64) -> f64 {
     let mut step = 0.01;
     for factor in [2.0, 2.5, 2.0].into_iter().cycle() {

@@ -6,7 +6,8 @@ use std::fmt::{self, Write as _};
 /// wide.
 pub(super) const FONT: f64 = 16.0;
 
-/// How wide a text is, roughly, and rather more than less: nobody knows the reader's font.
+/// The approximate width of a text, rather too large than too small, because the reader's font is
+/// unknown.
 pub(super) fn width_of(text: &str) -> f64 {
     let parts = text.chars().map(|character| match character {
         'i' | 'j' | 'l' | '\'' | '|' | '.' | ',' | ':' | ' ' => 0.32,
@@ -18,8 +19,8 @@ pub(super) fn width_of(text: &str) -> f64 {
     parts.sum::<f64>() * FONT
 }
 
-/// A text that may stand in an element or an attribute. Control characters, which XML has no place
-/// for, become spaces.
+/// A text that is valid in an element or an attribute. Control characters, which XML does not
+/// allow, become spaces.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -81,8 +82,7 @@ impl Ink {
         self.raw(format_args!(r#"<text class="{class}" x="{x}" y="{y}">{}</text>"#, Escaped(text)));
     }
 
-    /// A line with a point at its end, drawn for those who look closely only: the marks tell as
-    /// much.
+    /// A line with a point at its end, drawn faintly, because the marks show the same.
     pub(super) fn arrow(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = (dx * dx + dy * dy).sqrt().max(0.1);
@@ -180,7 +180,7 @@ impl Ink {
     }
 }
 
-/// A mark. No two have one shape, for those to whom colours say little.
+/// A mark. All have different shapes, for readers who cannot tell the colours apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Symbol {
     Granted,

@@ -1,4 +1,4 @@
-//! Words above lanes, none over another.
+//! Labels above lanes, which do not overlap.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) struct Label {
     pub(super) at: f64,
     pub(super) text: String,
     pub(super) class: &'static str,
-    /// Who has more is placed first.
+    /// Labels with a larger weight are placed first.
     pub(super) weight: u8,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Placed {
     pub(super) level: usize,
 }
 
-/// A label is not repeated so close by.
+/// The smallest distance at which a label is repeated.
 const SAME: f64 = 140.0;
 
 /// All words, with their places on the whole axis.
@@ -41,7 +41,7 @@ pub(super) fn of(things: &[Thing], place: impl Fn(Duration) -> f64) -> Vec<Label
     for thing in things {
         let (lane, at, text, class, weight) = match thing {
             Thing::Exchange(Exchange { from, sent, label, .. }) => {
-                // One for all that is asked at about one time.
+                // One label for all requests at about the same time.
                 let here = place(*sent);
                 let before = rounds.insert((*from, label), here);
                 if before.is_some_and(|before| here - before < SAME) {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_stand_beside_or_above_each_other() {
+    fn labels_are_beside_or_above_each_other() {
         let label = |at, weight| Label { lane: 0, at, text: "label".into(), class: "", weight };
         let labels = vec![label(0.0, 0), label(10.0, 1), label(20.0, 0), label(300.0, 0), label(95.0, 0)];
         let (placed, left_out) = place(labels, 100.0, |_| LaneKind::Master);

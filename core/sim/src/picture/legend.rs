@@ -1,4 +1,4 @@
-//! What the marks mean: of those that are there.
+//! The legend, with the marks that occur.
 
 use super::ink::{Ink, Symbol, width_of};
 use super::row::Used;
@@ -19,7 +19,7 @@ const MEANINGS: [(Symbol, &str); 11] = [
 
 const LINE: f64 = 26.0;
 
-/// Draws it below `top`, and says where it ends.
+/// Draws it below `top`, and returns where it ends.
 pub(super) fn draw(ink: &mut Ink, used: &Used, (left, right): (f64, f64), top: f64) -> f64 {
     let (mut x, mut y) = (left, top + 14.0);
     let mut next = |text: &str, sign: f64| {

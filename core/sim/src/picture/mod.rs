@@ -89,7 +89,7 @@ impl Lane {
 /// The kind of a participant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LaneKind {
-    /// A process that takes locks. Each has a colour of its own.
+    /// A process that takes locks. Each has its own colour.
     Client,
     /// A master that votes.
     Master,

@@ -34,12 +34,12 @@ pub(super) fn millis(at: Duration) -> f64 {
     at.as_secs_f64() * 1_000.0
 }
 
-/// What is drawn, wherever.
+/// Everything that is drawn, on any lane.
 pub(super) struct Scene<'a> {
     pub(super) lanes: &'a [Lane],
     pub(super) things: &'a [Thing],
     pub(super) axis: &'a Axis,
-    /// What lasts for longer goes on beyond the edge.
+    /// Spans that last longer continue beyond the edge.
     pub(super) until: Option<Duration>,
 }
 
@@ -73,14 +73,14 @@ impl Scene<'_> {
         exchange.arrived.map(millis).or_else(half_way)
     }
 
-    /// Draws the stretch of the axis between these places, and says how high it is.
+    /// Draws the stretch of the axis between these places, and returns its height.
     pub(super) fn draw(
         &self,
         (left, right): (f64, f64),
         is_last: bool,
         used: &mut Used,
     ) -> (String, f64, Vec<f64>) {
-        // All lines end at one place, but the last.
+        // All lines except the last end at the same place.
         let factor = axis::LINE / (right - left);
         let factor = if is_last { factor.min(1.0) } else { factor };
         let width = (right - left) * factor;
@@ -95,7 +95,7 @@ impl Scene<'_> {
         let heights = (0..self.lanes.len()).map(|lane| {
             let levels =
                 placed.iter().filter(|placed| placed.label.lane == lane).map(|placed| placed.level + 1);
-            // There are always fewer lines of words.
+            // There are always fewer lines of labels.
             let levels = u32::try_from(levels.max().unwrap_or(0)).unwrap_or(0);
             let at = y + f64::from(levels) * LEVEL + ABOVE;
             y = at + BELOW;
@@ -104,7 +104,7 @@ impl Scene<'_> {
         let heights: Vec<f64> = heights.collect();
         let mut row =
             Row { scene: self, left, width, factor, heights, ink: Ink::default(), symbols: Vec::new() };
-        // What reaches beyond the line is cut off, but words are not.
+        // Shapes beyond the line are cut off, but labels are not.
         let [drawn_width, drawn_height] = [width, y].map(Num);
         row.ink.raw(format_args!(r#"<svg width="{drawn_width}" height="{drawn_height}">"#));
         row.ground(y, used);
@@ -156,7 +156,7 @@ impl Row<'_> {
             .iter()
             .filter_map(|thing| if let Thing::Span(span) = thing { Some(span) } else { None })
             .collect();
-        // What is wrong lies below what is held.
+        // Faults are drawn below locks.
         spans.sort_by_key(|span| match span.kind {
             SpanKind::Broken => 0,
             SpanKind::Way | SpanKind::Fault => 1,
@@ -169,7 +169,7 @@ impl Row<'_> {
             if !self.shows(from, until) {
                 continue;
             }
-            // What begins or ends elsewhere goes on to the edge.
+            // A span that begins or ends elsewhere continues to the edge.
             let (from, until) = (from.max(-8.0), until.min(self.width + 8.0));
             let width = (until - from).max(3.0);
             let y = self.y(*lane);
@@ -245,7 +245,7 @@ impl Row<'_> {
         }
         let mut drawn: Vec<(f64, f64)> = Vec::new();
         for (symbol, (mut x, y)) in symbols {
-            // None hides another one.
+            // No mark hides another one.
             while drawn.iter().any(|(left, height)| (x - left).abs() < BESIDE && (y - height).abs() < 1.0) {
                 x += BESIDE;
             }
@@ -320,8 +320,8 @@ impl Row<'_> {
                 }
             }
         }
-        // Where no round time has found a place, one that is not round; and in each line at least
-        // one, beside its place if it must be.
+        // If no round time has found a place, another time is written; each line has at least one,
+        // if necessary beside its place.
         for stretch in &stretches {
             self.time(stretch.from, y, &mut taken);
         }

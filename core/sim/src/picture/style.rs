@@ -1,7 +1,7 @@
 //! The colours: calm ones, with enough contrast on their own ground, in light and dark
 //! surroundings.
 
-/// How many clients have a colour of their own; further ones share.
+/// How many clients have their own colour; further clients share colours.
 pub(super) const COLOURS: usize = 6;
 
 /// The rules. Each colour is written out, because not every program that shows SVG knows variables;

@@ -13,12 +13,12 @@ use super::{Exchange, Mark, Picture, Span, Thing, Verdict};
 /// How wide the picture is, in its own units.
 const WIDTH: f64 = 560.0;
 
-/// Where lanes begin; their names stand before.
+/// Where lanes begin, after their names.
 const LANES: f64 = 94.0;
 
 const MARGIN: f64 = 8.0;
 
-/// The most things that are shown; of more, the last ones.
+/// The largest number of things that are shown; if there are more, the last ones.
 const MOST: usize = 160;
 
 /// Names of lanes are no longer.
@@ -46,7 +46,7 @@ pub(super) fn draw(picture: &Picture) -> String {
     let early = things.len().saturating_sub(MOST);
     let left_out: Vec<Thing> = things.drain(..early).collect();
     let first = things.first().and_then(|thing| times_of(thing).0.first().copied()).unwrap_or_default();
-    // What lasts is there yet.
+    // Spans may still last here.
     things.extend(left_out.into_iter().filter_map(|thing| match thing {
         Thing::Span(span) if span.until > first => Some(Thing::Span(Span { from: first, ..span })),
         _ => None,
@@ -102,7 +102,7 @@ fn short(name: &str) -> String {
     short
 }
 
-/// The title and the verdict. Says where they end.
+/// The title and the verdict. Returns where they end.
 fn heading(ink: &mut Ink, picture: &Picture) -> f64 {
     let mut y = 10.0;
     for line in wrapped(&picture.title, 52) {

@@ -27,7 +27,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// The target with this name; `None` if the resource is not locked. A permit is no target.
+    /// The target with this name; `None` if the resource is not locked. A permit is not a target.
     fn target(self, name: &str) -> Option<Target> {
         match self {
             Self::None | Self::Permit(_) => None,
@@ -87,7 +87,7 @@ pub(super) fn conflict(one: &Targets, other: &Targets) -> bool {
                     let theirs = seats_of(other);
                     !seats_of(one).iter().any(|seat| theirs.contains(seat))
                 }
-                // A semaphore has nothing to do with a lock of the same name.
+                // A semaphore is independent of a lock of the same name.
                 (Mode::Permit { .. }, _) | (_, Mode::Permit { .. }) => true,
                 _ => false,
             };
@@ -149,7 +149,7 @@ impl Kinds {
         *place += 1;
     }
 
-    /// The number of the kind of which there were fewest.
+    /// The smallest number of guards of any kind.
     pub fn least(&self) -> u64 {
         let Self { exclusive, several, readers, groups, mixed, permits, downgraded } = *self;
         exclusive.min(several).min(readers).min(groups).min(mixed).min(permits).min(downgraded)
@@ -179,7 +179,7 @@ impl fmt::Display for Kinds {
     }
 }
 
-/// Targets as timelines show them: exclusive ones by their names alone.
+/// Targets in timelines: exclusive ones are shown by name alone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Shown(pub(super) Targets);
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn guards_conflict_where_they_meet_and_do_not_share_as_one_group() {
+    fn guards_conflict_on_a_common_resource_that_they_do_not_share_as_one_group() {
         use Access::{None, Read, Share, Write};
         let [writes, reads] = [[Write, None, None, None], [Read, None, None, None]].map(of);
         let [first, second] = [0, 1].map(|group| of([Share(group), None, None, None]));
@@ -246,7 +246,7 @@ mod tests {
             assert!(!are_targets([Write, None, None, Read], &resources));
             kinds.count(&targets);
         }
-        // Those have tests of their own.
+        // These have their own tests.
         (kinds.permits, kinds.downgraded) = (1, 1);
         assert_eq!(kinds.least(), 1);
     }

@@ -1,26 +1,26 @@
-//! A channel that protects nothing, with what real ones have: a handshake of one or two round
-//! trips, records of some size with 22 bytes around each, messages of its own, and alerts.
+//! A channel that protects nothing but has the parts of a real one: a handshake of one or two round
+//! trips, records with an overhead of 22 bytes, control messages, and alerts.
 //!
 //! A record is its kind, its number, the length of its contents, the contents, and a tag. Both
 //! sides count, so a record that is lost, repeated or out of order is found, and so are bytes that
 //! were not encrypted.
 
-/// As TLS 1.3 with AES-GCM: five bytes before the contents, and a type and a tag behind them.
+/// As in TLS 1.3 with AES-GCM: five bytes before the contents, and a type and a tag after them.
 const HEADER: usize = 5;
 const TAG: [u8; 17] = *b"seventeen bytes..";
 
 /// The next message of the handshake. Its contents are the number of round trips.
 const HELLO: u8 = b'H';
 const DATA: u8 = b'D';
-/// Asks for an answer that has nothing to do with what is carried, as an update of keys does.
+/// Requests an answer outside the carried data, like an update of keys.
 const ASK: u8 = b'A';
 const ANSWER: u8 = b'N';
-/// Nothing more comes.
+/// The sender has ended the channel.
 const END: u8 = b'E';
-/// The connection cannot go on, for this reason.
+/// The connection has failed, for this reason.
 const ALERT: u8 = b'!';
 
-/// How far a channel is.
+/// The state of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     Opening,
@@ -31,7 +31,7 @@ pub(super) enum Stage {
     Refused(u8),
 }
 
-/// What came is no part of the channel: the sender's fault.
+/// The received bytes are not valid: the sender's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Broken(pub(super) &'static str);
 
@@ -42,7 +42,7 @@ pub(super) struct Side {
     inbound: Vec<u8>,
     sent: u16,
     received: u16,
-    /// How many messages of the handshake have come, and how many there are.
+    /// How many messages of the handshake have arrived, and how many there are.
     greeted: u8,
     round_trips: u8,
     /// The most bytes of one record.
@@ -51,7 +51,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// A client's, whose handshake takes `round_trips`.
+    /// Returns a client's side, whose handshake takes `round_trips`.
     pub(super) fn client(round_trips: u8, room: usize) -> Self {
         Self { is_client: true, round_trips, ..Self::master(room) }
     }
@@ -87,8 +87,7 @@ impl Side {
         self.put(HELLO, &[self.round_trips], wire);
     }
 
-    /// Takes what has come. Appends what was in it to `plain`, and what is to be sent because of it
-    /// to `reply`.
+    /// Reads received bytes. Appends the decrypted contents to `plain`, and any answer to `reply`.
     pub(super) fn open(
         &mut self,
         wire: &[u8],
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_takes_the_round_trips_that_it_is_to_take() {
+    fn a_handshake_takes_the_configured_round_trips() {
         for round_trips in 1..=3 {
             assert_eq!(opened(round_trips).2, usize::from(round_trips));
         }
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_repeated_left_out_or_not_encrypted_is_found() {
+    fn repeated_missing_or_unencrypted_records_are_found() {
         let broken = |change: fn(&mut Vec<u8>)| {
             let (mut client, mut master, _) = opened(2);
             let mut wire = Vec::new();

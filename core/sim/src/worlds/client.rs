@@ -1,4 +1,4 @@
-//! A client: a process with a locker, a clock and tasks of its own.
+//! A client: a process with its own locker, clock and tasks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ pub(super) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A client of a [`World`](super::World): a process with a clock of its own, whose tasks share a
+/// A client of a [`World`](super::World): a process with its own clock, whose tasks share a
 /// [`Locker`]. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
@@ -68,27 +68,27 @@ impl Client {
 
     /// Writes a line to the world's timeline.
     pub fn note(&self, text: impl Into<String>) {
-        // Not with the state locked: the text is made by code that may ask for the time.
+        // Not while the state is locked: formatting the text may read the time.
         let text = text.into();
         lock(&self.state).note(|| Happening::Said { client: self.number, text });
     }
 
-    /// Ends the run with a failure: the code under test has broken a promise of its own.
+    /// Ends the run with a failure: the code under test has broken its own promise.
     pub fn report(&self, what: impl Into<String>) {
         self.find(Violation::Reported(what.into()));
     }
 
-    /// Until when its process last stood still, on its clock.
+    /// Until when its process was last paused, on its clock.
     pub(super) fn stood_until(&self) -> Instant {
         Instant::from_nanos(lock(&self.state).clients.get(self.number).map_or(0, |node| node.stood_until))
     }
 
-    /// By how much its clock has leapt forward in all, which no timer notices.
+    /// By how much its clock has jumped forward in total, which no timer notices.
     pub(super) fn leapt(&self) -> Duration {
         lock(&self.state).clients.get(self.number).map_or(Duration::ZERO, |node| node.leapt)
     }
 
-    /// The masters have another password from now on.
+    /// The password of the masters changes.
     pub(super) fn change_password(&self) {
         lock(&self.state).change_password();
     }
@@ -98,7 +98,7 @@ impl Client {
         lock(&self.state).observer.handed_over(&token.to_hex());
     }
 
-    /// What it holds with this token.
+    /// The resources that it holds with this token.
     pub(super) fn targets_of(&self, token: Token) -> Option<Targets> {
         lock(&self.state).observer.targets_of(self.number, &token.to_hex())
     }
@@ -124,7 +124,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What a client's front is lent.
+/// The state that a client's front can access.
 struct SimHost {
     client: usize,
     state: SharedState,
@@ -166,7 +166,7 @@ impl io::Write for Sink {
     }
 }
 
-/// Wakes a task, or the driver where there is no task.
+/// Wakes a task, or the driver if there is no task.
 struct Rouser {
     client: usize,
     task: Option<usize>,
@@ -262,7 +262,7 @@ impl Process {
         port.register(&self.waker);
         let writes = lock(&self.state).writes;
         lock(&self.state).set_in_turn(self.number, true);
-        // A turn behind callers that the last one has woken is not an idle one.
+        // A turn after one that has woken callers is not idle.
         let mut was_idle = !std::mem::take(&mut self.has_woken);
         loop {
             let next = lock(&self.state).clients.get_mut(self.number).and_then(|node| node.inbox.pop_front());
@@ -323,7 +323,7 @@ impl Process {
             return;
         }
         if self.has_woken {
-            // They run first, or most of them.
+            // Usually these run first.
             let mut state = lock(&self.state);
             state.set_in_turn(self.number, false);
             state.rouse(self.number);
@@ -341,7 +341,7 @@ impl Process {
         }
     }
 
-    /// The tasks that were woken go on.
+    /// Polls the tasks that were woken.
     pub(super) fn poll(&mut self) {
         let woken = lock(&self.state).poll_begins(self.number);
         for number in woken {
@@ -352,7 +352,7 @@ impl Process {
         }
     }
 
-    /// The process dies: what its tasks would still write reaches nobody.
+    /// The process dies: writes of its tasks have no effect any more.
     pub(super) fn die(&mut self) {
         self.is_dead = true;
         self.tasks.clear();
@@ -374,7 +374,7 @@ impl Process {
     }
 }
 
-/// Whose connection it is, in the machine's words.
+/// The master and generation of a connection.
 fn place_of(state: &Mutex<State>, masters: &[MasterId], id: LinkId) -> Option<(MasterId, u32)> {
     let state = lock(state);
     let link = state.link(id)?;

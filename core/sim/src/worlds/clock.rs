@@ -1,4 +1,4 @@
-//! Clocks that drift: what a client or a master takes for the time.
+//! Clocks that drift: the time as a client or a master reads it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const MILLION: i128 = 1_000_000;
 
 /// A clock whose rate differs from true time by some parts in a million.
 ///
-/// DESIGN's assumption for mutual exclusion is that the rates of any two clocks differ by at most a
+/// Mutual exclusion assumes that the rates of any two clocks differ by at most a
 /// hundredth.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Clock {
@@ -40,12 +40,12 @@ impl Clock {
         u64::try_from(at.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// From now on it gains `gain_ppm` parts in a million.
+    /// Changes its rate: it then gains `gain_ppm` parts in a million.
     pub(super) fn drift(&mut self, at: TrueTime, gain_ppm: i32) {
         *self = Self { anchor_true: at, anchor_local: self.read(at), rate: rate(gain_ppm) };
     }
 
-    /// The clock is set, by this many milliseconds.
+    /// Sets the clock forward or back by this many milliseconds.
     pub(super) fn jump(&mut self, at: TrueTime, by_millis: i64) {
         let local = i128::from(self.read(at)) + i128::from(by_millis) * MILLION;
         self.anchor_local = u64::try_from(local.max(0)).unwrap_or(u64::MAX);
@@ -53,7 +53,7 @@ impl Clock {
     }
 }
 
-/// A clock never stands still nor runs backwards by itself.
+/// A clock never stops or runs backwards by itself.
 fn rate(gain_ppm: i32) -> i128 {
     (MILLION + i128::from(gain_ppm)).max(MILLION / 100)
 }

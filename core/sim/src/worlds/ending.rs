@@ -1,4 +1,4 @@
-//! What every client must get at the end of a plan, when all is well.
+//! What every client must get at the end of a plan, after all faults have ended.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::locked::Held;
 use super::program::{semaphore, unless};
 use super::violation::Violation;
 
-/// Requests what this names, which must come to something within this time; and then a lock of its
-/// own, which must be renewed, extended and released as promised.
+/// Makes this request, which must end within this time. Then takes its own lock, which must be
+/// renewed, extended and released as promised.
 pub(super) async fn must_get(
     client: Client,
     accesses: [Access; RESOURCES],
@@ -37,8 +37,8 @@ async fn live(
         keep_asking(client, || client.locker().lock_all(targets(accesses)), ttl, until).await?
     };
     client.sleep(Duration::from_millis(3)).await;
-    // Who came in through masters of which one was just coming back cannot be sure to hear a quorum
-    // once more.
+    // If one of the masters that granted was just restarting, the client cannot be sure to reach a
+    // quorum again.
     drop(guard);
     let own = format!("own{}", client.number());
     let guard = keep_asking(client, || client.locker().lock(&own), ttl, until + ttl * 2).await?;
@@ -61,8 +61,8 @@ async fn keep_asking<G: Granted + Into<Held>>(
         let request = if client.number() % 2 == 0 { request } else { request.fenced().heal() };
         match request.await {
             Ok(guard) => return Ok(guard.into()),
-            // Told at once where a configuration seems to be wrong: a password that was set is
-            // known as such until the next attempt to connect, which comes with the backoff.
+            // A wrong configuration is reported at once: a password that was refused counts as
+            // wrong until the next attempt to connect, after the backoff.
             Err(AcquireError::Misconfigured(_)) if client.now() < until => {
                 client.sleep(Duration::from_millis(50)).await;
             }

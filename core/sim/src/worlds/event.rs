@@ -1,4 +1,4 @@
-//! What happens at some time, and in which order.
+//! Events with their times and their order.
 
 use std::task::Waker;
 
@@ -7,12 +7,12 @@ use super::fault::{Fault, Refusal};
 use super::following::Parcel;
 use super::link::LinkId;
 
-/// What happens at some time.
+/// An event at some time.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A connection request arrives at the master.
     Knock(LinkId),
-    /// It has been accepted, and the client learns it.
+    /// It has been accepted, and the client is informed.
     Accepted(LinkId),
     /// It was refused.
     Refused(LinkId),
@@ -24,12 +24,12 @@ pub(super) enum Event {
     Down(LinkId, Vec<u8>),
     /// The master's end of the connection arrives at the client.
     DownEnd(LinkId),
-    /// A client's driver looks around, unless it has been woken earlier meanwhile.
+    /// A client's driver runs, unless it has been woken earlier.
     Turn {
         client: usize,
         number: u64,
     },
-    /// A client's tasks that were woken go on.
+    /// A client's woken tasks are polled.
     Poll {
         client: usize,
     },
@@ -39,11 +39,11 @@ pub(super) enum Event {
     Room {
         client: usize,
     },
-    /// A client's process goes on.
+    /// A client's process continues.
     Resume {
         client: usize,
     },
-    /// A master's process goes on.
+    /// A master's process continues.
     Continue {
         master: usize,
     },
@@ -56,11 +56,11 @@ pub(super) enum Event {
     Promote {
         master: usize,
     },
-    /// A master comes by keys that have ended.
+    /// A master deletes expired keys.
     Round {
         master: usize,
     },
-    /// What a master has pushed is held back no longer.
+    /// A master's delayed pushes are sent.
     LatePushes {
         master: usize,
     },
@@ -69,9 +69,9 @@ pub(super) enum Event {
         master: usize,
         reason: Refusal,
     },
-    /// What a server has sent to another one comes there.
+    /// A message of a server arrives at another one.
     Parcel(Parcel),
-    /// A replica says how far it is.
+    /// A replica acknowledges its offset.
     Beat {
         server: usize,
     },
@@ -80,7 +80,7 @@ pub(super) enum Event {
         client: usize,
         server: usize,
     },
-    /// A server of a cluster hears who owns its master's slot since this epoch.
+    /// A server of a cluster learns the owner of its master's slot since this epoch.
     OwnerIsTold {
         server: usize,
         epoch: u64,

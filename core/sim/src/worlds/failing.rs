@@ -13,7 +13,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Its choices must not be those of the plan that is changed.
+/// Separates its random choices from those of the plan that it changes.
 const FAILOVERS: u64 = 0x6661_696c_6f76_6572;
 
 /// A failover that follows a grant follows one of the first 40 in its world.
@@ -24,9 +24,9 @@ impl Plan {
     /// masters fail over: [`Plan::random`] or [`Plan::random_mixed`] with this seed, with the
     /// restart guard.
     ///
-    /// Most failovers are stories of several faults: a primary stands still or is cut off from its
+    /// Most failovers are sequences of several faults: a primary hangs or is cut off from its
     /// replicas, one of these is promoted, the others follow it soon or late, and so does the
-    /// former primary, which may go on for a while, with clients that do not know better.
+    /// former primary, which may continue for a while with clients that still use it.
     pub fn random_failovers(seed: u64) -> Self {
         let mut random = Random::new(seed ^ FAILOVERS);
         let mut plan = if random.one_in(3) { Self::random_mixed(seed) } else { Self::random(seed) };
@@ -44,7 +44,7 @@ impl Plan {
         let longest = plan.longest_ttl().max(plan.request_timeout * 10);
         plan.restart_guard = Some(longest + random.spread(ms(1)..=ms(500)));
         plan.bootstrapped = !random.one_in(8);
-        // As many faults as there are between clients and servers would leave little to fail over.
+        // With all faults between clients and servers, too few failovers would happen.
         let most = plan.faults.len() / 2;
         if random.one_in(2) {
             plan.faults.truncate(most);
@@ -63,8 +63,8 @@ impl Plan {
         plan
     }
 
-    /// Has clients hold locks for as long as a new primary does not vote, and longer, while others
-    /// want them.
+    /// Makes clients hold locks for as long as a new primary does not vote, and longer, while
+    /// others request them.
     fn contend(&mut self, random: &mut Random) {
         let ttl = random.spread(self.request_timeout * 5..=self.request_timeout * 10);
         for client in &mut self.clients {
@@ -84,9 +84,9 @@ impl Plan {
         }
     }
 
-    /// The first client holds a lock on a primary that goes on while a replica is promoted, and the
-    /// others move to that one. What the replica has said before lies in the primary's buffers or
-    /// was said lately, so that the primary takes it for one that follows.
+    /// The first client holds a lock on a primary that continues while a replica is promoted, and
+    /// the other clients move to the new one. The replica's acknowledgements are in the primary's
+    /// buffers or recent, so that the primary counts it as following.
     fn go_on(&mut self, random: &mut Random) {
         let ttl = self.request_timeout * 10;
         let at = |millis: Duration| When::At(ms(30) + millis);
@@ -100,12 +100,12 @@ impl Plan {
         let (new, learned_within) = (1 + random.below(usize::from(self.replicas)), ms(10));
         let renewed = random.one_in(2);
         let ends = if renewed {
-            // The way between the two is cut, and the primary hears nothing of the promotion.
+            // The two are cut off from each other, and the primary does not learn of the promotion.
             let span = random.within(ttl / 2..=ttl * 3 / 2);
             self.faults.push((at(Duration::ZERO), Fault::Isolate { master: new, span }));
             span
         } else {
-            // It stands still, and goes on behind the request that comes just before.
+            // It hangs, and continues after the request that arrives just before.
             let span = hold - ms(20) + random.within(Duration::ZERO..=self.request_timeout);
             self.faults.push((at(Duration::ZERO), Fault::Hang { master: 0, span }));
             span
@@ -136,7 +136,7 @@ impl Plan {
         self.masters.len() * (1 + usize::from(self.replicas))
     }
 
-    /// Something between the servers of a group, or a part of a failover without the rest.
+    /// A fault between the servers of a group, or a part of a failover without the rest.
     fn disturb(&self, random: &mut Random) -> Fault {
         let master = random.below(self.servers());
         let span = random.spread(ms(1)..=ms(2_500));
@@ -152,7 +152,7 @@ impl Plan {
     /// One failover of one group, from its beginning to its end.
     fn fail_over(&mut self, random: &mut Random, start: Start) {
         let servers = 1 + usize::from(self.replicas);
-        // Servers are counted from the one that has granted, if it begins with a grant: mostly the
+        // Servers are counted from the one that has granted, if it begins with a grant: usually the
         // first of its group.
         let first = if start.number.is_some() { 0 } else { random.below(self.masters.len()) * servers };
         let old = first + if random.one_in(4) { random.below(servers) } else { 0 };
@@ -160,7 +160,7 @@ impl Plan {
         let brief = random.spread(ms(1)..=ms(400));
         let long = random.spread(ms(1)..=ms(3_000));
         match random.below(6) {
-            // It stands still, or its event loop is busy, and goes on behind the promotion.
+            // It hangs, or its event loop is busy, and continues after the promotion.
             0..=1 => self.add(start, Duration::ZERO, Fault::Hang { master: old, span: brief + long }),
             2 => {
                 let master = if random.one_in(2) { old } else { new };
@@ -183,7 +183,7 @@ impl Plan {
             let later = random.spread(ms(1)..=ms(1_500));
             self.add(start, brief + later, Fault::Follow { master: other, closes: random.one_in(2) });
         }
-        // A part of the clients has to look for the primary.
+        // Some clients have to find the primary.
         for client in 0..self.clients.len() {
             if random.one_in(2) {
                 let later = random.spread(ms(1)..=ms(1_500));

@@ -37,7 +37,7 @@ pub enum Fault {
     },
     /// The master becomes a replica of another master, with a copy of that master's keys, and is
     /// promoted after a while. Its connections stay open. Outside Redlock's assumptions, unless the
-    /// restart guard is on. Nothing happens where masters have replicas of their own.
+    /// restart guard is on. Nothing happens if masters have replicas.
     Resync {
         /// The master.
         master: usize,
@@ -46,10 +46,10 @@ pub enum Fault {
         /// For how long it is a replica.
         span: Duration,
     },
-    /// A replica of a group becomes its primary, while its former primary goes on. Clients learn it
-    /// at different times; connections that are open stay where they are. Outside of the
-    /// assumptions, unless the restart guard is on and clients declare all replicas. Nothing
-    /// happens if the server is no replica, hangs or is away.
+    /// A replica of a group becomes its primary, while its former primary continues. Clients learn
+    /// it at different times; open connections stay open. Outside the assumptions, unless the
+    /// restart guard is on and clients declare all replicas. Nothing happens if the server is not a
+    /// replica, hangs or is down.
     Promote {
         /// The server.
         master: usize,
@@ -57,11 +57,11 @@ pub enum Fault {
         learned_within: Duration,
     },
     /// A server of a group becomes a replica of the one that was promoted last, which replaces its
-    /// keys. Nothing happens to that one itself, nor to a server that hangs or is away.
+    /// keys. Nothing happens to that one itself, or to a server that hangs or is down.
     Follow {
         /// The server.
         master: usize,
-        /// Whether it closes the connections of its clients, as Sentinel has it do. `REPLICAOF`
+        /// Whether it closes the connections of its clients, as Sentinel makes it do. `REPLICAOF`
         /// leaves them open.
         closes: bool,
     },
@@ -73,7 +73,7 @@ pub enum Fault {
         /// For how long.
         span: Duration,
     },
-    /// What a server and the others of its group send each other takes longer for a while.
+    /// Messages between a server and the others of its group take longer for a while.
     SlowReplication {
         /// The server.
         master: usize,
@@ -83,9 +83,9 @@ pub enum Fault {
         span: Duration,
     },
     /// In a cluster, the slot of a master moves to another group of servers at once, with all keys
-    /// (Redis 8.4, Valkey 9). Outside of the assumptions, unless the restart guard is on and
-    /// clients declare all replicas. Nothing happens where masters have one group each, while the
-    /// slot is being moved already, or if one of the two primaries hangs or is away.
+    /// (Redis 8.4, Valkey 9). Outside the assumptions, unless the restart guard is on and clients
+    /// declare all replicas. Nothing happens if masters have one group each, while the slot is
+    /// being moved already, or if one of the two primaries hangs or is down.
     MoveSlot {
         /// Any server of the master.
         master: usize,
@@ -93,8 +93,8 @@ pub enum Fault {
         further: usize,
     },
     /// In a cluster, the slot of a master begins to move to another group of servers, key by key
-    /// (`CLUSTER SETSLOT`, `MIGRATE`). It is over with the last key, or with a failover of the
-    /// group that it comes from. The conditions are those of [`Fault::MoveSlot`].
+    /// (`CLUSTER SETSLOT`, `MIGRATE`). The move ends with the last key, or with a failover of the
+    /// source group. The conditions are those of [`Fault::MoveSlot`].
     Reshard {
         /// Any server of the master.
         master: usize,
@@ -102,8 +102,8 @@ pub enum Fault {
         further: usize,
         /// The longest time between two keys.
         pace: Duration,
-        /// Whether the move is given up halfway, which lies outside of all assumptions: the keys
-        /// that have moved are lost.
+        /// Whether the move is abandoned halfway, which is outside all assumptions: the keys that
+        /// have moved are lost.
         is_given_up: bool,
     },
     /// The master answers with errors for a while.

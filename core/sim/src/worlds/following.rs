@@ -1,8 +1,8 @@
-//! Masters with replicas: servers that follow another one, what travels between them, and
+//! Masters with replicas: servers that follow another one, the messages between them, and
 //! promotions.
 //!
-//! Each server of a group is a model of its own, with a clock of its own and what replication has
-//! brought it.
+//! Each server of a group is a separate model, with its own clock and the data that it has
+//! replicated.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::state::State;
 use super::timeline::Happening;
 use crate::master::{Changes, Master};
 
-/// How often a replica says unasked how far it is.
+/// How often a replica acknowledges its offset unasked.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// How long a copy of all keys takes, beside its way.
+/// How long a copy of all keys takes, in addition to the delay.
 const COPYING: std::ops::RangeInclusive<Duration> = Duration::from_micros(200)..=Duration::from_millis(60);
 
 /// One server's part in its group.
@@ -26,13 +26,13 @@ const COPYING: std::ops::RangeInclusive<Duration> = Duration::from_micros(200)..
 pub(super) struct Part {
     /// The server that it follows.
     follows: Option<usize>,
-    /// How often it has begun to follow a server. What belongs to an earlier time means nothing.
+    /// How often it has begun to follow a server. Messages of an earlier time are ignored.
     attempt: u64,
-    /// What it has applied of the other's changes, once it has had a copy of all keys.
+    /// The offset of the other's changes that it has applied, once it has a copy of all keys.
     applied: Option<u64>,
-    /// Those that follow it, and since which attempt of theirs.
+    /// The servers that follow it, and since which of their attempts.
     followers: BTreeMap<usize, u64>,
-    /// What has come while it hung.
+    /// Messages that arrived while it hung.
     pub(super) unread: Vec<Parcel>,
     /// Nothing between it and other servers arrives before this.
     pub(super) isolated_until: TrueTime,
@@ -43,26 +43,26 @@ pub(super) struct Part {
     pub(super) epoch: u64,
 }
 
-/// What one server sends another.
+/// A message from one server to another.
 #[derive(Clone, Debug)]
 pub(super) struct Parcel {
     from: usize,
     to: usize,
-    /// Of the one that follows.
+    /// The attempt of the follower.
     attempt: u64,
     what: Content,
 }
 
 #[derive(Clone, Debug)]
 enum Content {
-    /// It wants to follow.
+    /// It requests to follow.
     Follow,
     /// All keys.
     Copy(Box<Master>),
     Changes(Changes),
     /// It has applied all changes up to this offset.
     Acknowledged(u64),
-    /// It follows no longer.
+    /// It stops following.
     End,
 }
 
@@ -76,7 +76,7 @@ impl Part {
     }
 }
 
-/// The port on which a server listens, by which others tell it apart.
+/// The port on which a server listens, which identifies it to others.
 fn port(server: usize) -> u16 {
     u16::try_from(6380 + server).unwrap_or(u16::MAX)
 }
@@ -86,7 +86,7 @@ impl State {
         self.masters.get_mut(server).map(|node| &mut node.part)
     }
 
-    /// All replicas follow the first server of their group, and have what it has.
+    /// Makes all replicas follow the first server of their group, with its data.
     pub(super) fn begin_following(&mut self) {
         if self.groups.replicas == 0 {
             return;
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// What servers have changed goes to those that follow them.
+    /// Sends changes of servers to their followers.
     pub(super) fn replicate(&mut self) {
         if self.groups.replicas == 0 {
             return;
@@ -143,7 +143,7 @@ impl State {
         self.schedule(at, Event::Parcel(Parcel { from, to, attempt, what }));
     }
 
-    /// A parcel has come to a server, which may hang or be away.
+    /// A message arrives at a server, which may hang or be down.
     pub(super) fn parcel_comes(&mut self, parcel: Parcel) {
         let now = self.now;
         let Some(node) = self.masters.get_mut(parcel.to).filter(|node| now >= node.away_until) else {
@@ -157,7 +157,7 @@ impl State {
     }
 
     pub(super) fn open_parcel(&mut self, Parcel { from, to, attempt, what }: Parcel) {
-        // What was changed before is not sent to those that come now.
+        // Earlier changes are not sent to new followers.
         self.replicate_from(to);
         let now = self.now;
         let Some(node) = self.masters.get_mut(to) else { return };
@@ -166,7 +166,7 @@ impl State {
         let is_followed = node.part.followers.get(&from) == Some(&attempt);
         let follows = node.part.follows == Some(from) && node.part.attempt == attempt;
         match what {
-            // Once all is well, what was held back may be overtaken.
+            // After all faults have ended, delayed messages may be overtaken.
             Content::Follow if !node.model.is_replica() && is_newest => {
                 node.model.attach(port(from));
                 node.part.followers.insert(from, attempt);
@@ -201,7 +201,7 @@ impl State {
         }
     }
 
-    /// A replica says how far it is, or asks for a copy of all keys if it has none.
+    /// A replica acknowledges its offset, or requests a copy of all keys if it has none.
     pub(super) fn beat(&mut self, server: usize) {
         let now = self.now;
         self.schedule(now + nanos(BEAT), Event::Beat { server });
@@ -215,8 +215,8 @@ impl State {
         }
     }
 
-    /// A server becomes the replica of another one, and loses what it has once the other's copy
-    /// comes. It closes the connections of its clients, or not.
+    /// A server becomes the replica of another one, and loses its data once the other's copy
+    /// arrives. It may close the connections of its clients.
     pub(super) fn follow(&mut self, server: usize, other: usize, closes: bool) {
         self.leave_group(server);
         if let Some(node) = self.masters.get_mut(server) {
@@ -237,8 +237,8 @@ impl State {
         self.post(server, other, attempt, Content::Follow, Duration::ZERO);
     }
 
-    /// A server is no more what it was to the others of its group. The one that it followed learns
-    /// it behind what the server has said to it.
+    /// A server ends its role in its group. The server that it followed learns it after the earlier
+    /// messages.
     pub(super) fn leave_group(&mut self, server: usize) {
         self.replicate_from(server);
         let Some(node) = self.masters.get_mut(server) else { return };
@@ -256,7 +256,7 @@ impl State {
         }
     }
 
-    /// A replica becomes the primary of its group, whatever the one does that it followed. Clients
+    /// A replica becomes the primary of its group, independently of its former primary. Clients
     /// learn it within this span, each at another time.
     pub(super) fn promote_in_group(&mut self, server: usize, learned_within: Duration) {
         let now = self.now;
@@ -281,7 +281,7 @@ impl State {
         }
     }
 
-    /// From now on a client opens its connections to this server of the group.
+    /// Makes a client open its connections to this server of the group.
     pub(super) fn learns(&mut self, client: usize, server: usize) {
         let master = self.groups.master_of(server);
         let named = self.groups.named.get(master).copied().filter(|_| self.is_calm);
@@ -305,14 +305,14 @@ impl State {
         }
     }
 
-    /// A server that was away is back.
+    /// A server that was down is back.
     pub(super) fn follow_again(&mut self, server: usize) {
         if let Some(other) = self.part(server).and_then(|part| part.follows) {
             self.begin_to_follow(server, other);
         }
     }
 
-    /// A server has died. The one that it followed learns it, and those that follow it.
+    /// A server has died. Its primary and its followers learn it.
     pub(super) fn die_in_group(&mut self, server: usize) {
         let follows = self.part(server).and_then(|part| part.follows);
         self.leave_group(server);
@@ -322,8 +322,8 @@ impl State {
         }
     }
 
-    /// All is well from now on: all servers of a group follow the one that was promoted last, and
-    /// clients know it.
+    /// Ends all faults: all servers of a group follow the one that was promoted last, and clients
+    /// know it.
     pub(super) fn heal_groups(&mut self) {
         if self.groups.replicas == 0 {
             return;

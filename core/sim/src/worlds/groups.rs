@@ -1,5 +1,5 @@
-//! How the servers of a world belong together: groups of a primary and its replicas, and groups
-//! among which the slot of a master moves.
+//! The groups of a world's servers: a primary with its replicas, and groups among which the slot of
+//! a master moves.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::slots::Holding;
 /// The tag of all masters in clusters.
 pub(super) const TAG: &str = "q0";
 
-/// What stands before all names of keys there.
+/// The prefix of all names of keys there.
 const PREFIX: &str = "{q0}";
 
 /// How the groups of a world are made. Without replicas each group is one server.
@@ -28,16 +28,15 @@ pub(super) struct Groups {
     pub(super) declared: usize,
     /// How many groups each master has: more than one in a cluster.
     shards: usize,
-    /// Whether scripts look at the marker before they look at the replicas.
+    /// Whether scripts check the marker before the replicas.
     pub(super) early_quarantine: bool,
-    /// Whether slots also move back before anything has asked for a lock where they were.
+    /// Whether slots also move back before any request for a lock where they were.
     pub(super) returns_unasked: bool,
     /// The server of each group that was promoted last, or its first.
     pub(super) named: Vec<usize>,
     /// For each master in a cluster, which group has its slot.
     pub(super) slots: Vec<Holding>,
-    /// When the last parcel arrives that is on its way from one server to another: later ones do
-    /// not overtake it.
+    /// When the last message between two servers arrives: later ones do not overtake it.
     pub(super) last: BTreeMap<(usize, usize), TrueTime>,
 }
 
@@ -46,7 +45,8 @@ impl Groups {
         Self { replicas, declared, ..Self::default() }.of(masters, 1)
     }
 
-    /// With this number of masters in the clients' configuration, and of groups for each.
+    /// Creates groups for this number of masters in the clients' configuration, each with this
+    /// number of groups.
     pub(super) fn of(mut self, masters: usize, shards: usize) -> Self {
         self.shards = shards.max(1);
         self.named = (0..masters * self.shards).map(|group| group * (1 + self.replicas)).collect();
@@ -138,7 +138,7 @@ impl Groups {
         host.strip_prefix("master")?.parse().ok().filter(|server| *server < self.servers())
     }
 
-    /// The name that servers know a key by.
+    /// The name of a key on the servers.
     pub(super) fn key(&self, name: &[u8]) -> Vec<u8> {
         let prefix = if self.is_cluster() { PREFIX } else { "" };
         [prefix.as_bytes(), name].concat()
@@ -150,7 +150,7 @@ pub(super) fn untagged(key: &[u8]) -> &[u8] {
     key.strip_prefix(PREFIX.as_bytes()).unwrap_or(key)
 }
 
-/// By which a server is known, in URLs and in timelines.
+/// The name of a server in URLs and in timelines.
 pub(super) fn host(server: usize) -> String {
     format!("master{server}")
 }

@@ -1,4 +1,4 @@
-//! Faults coming about and going away.
+//! The beginnings and the ends of faults.
 
 use quorlock_core::Cause;
 
@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// Numbers beyond the last are counted around, so that a fault fits every world.
+    /// Numbers beyond the last wrap around, so that a fault fits every world.
     fn counted_around(&self, mut fault: Fault) -> Fault {
         let (client, master) = fault.numbers_mut();
         if let Some(client) = client {
@@ -174,7 +174,7 @@ impl State {
         fault
     }
 
-    /// Connections of which an end is open, by client and master.
+    /// Connections with an open end, by client and master.
     fn links_of(&self, belongs: impl Fn(usize, usize) -> bool) -> Vec<LinkId> {
         let is_open = |id: &LinkId| {
             self.link(*id).is_some_and(|link| {
@@ -184,8 +184,8 @@ impl State {
         self.link_ids().filter(is_open).collect()
     }
 
-    /// The master's end is gone at once, with what it had not read, and the client learns it when
-    /// that arrives.
+    /// The master's end is gone at once, with its unread bytes, and the client learns it when the
+    /// message arrives.
     fn drop_master_end(&mut self, id: LinkId) {
         self.hang_up(id);
         if let Some(link) = self.link_mut(id) {
@@ -209,8 +209,8 @@ impl State {
         self.tell_readers(master, None);
     }
 
-    /// A client's process ends. The system closes its connections; what they took before is still
-    /// sent.
+    /// A client's process ends. The system closes its connections; bytes that they accepted before
+    /// are still sent.
     fn die(&mut self, client: usize) {
         for id in self.links_of(|other, _| other == client) {
             self.close(id);
@@ -222,7 +222,7 @@ impl State {
         self.observer.died(client);
     }
 
-    /// From now on all is well: nobody hangs, is away or refuses, and everything gets through.
+    /// Ends all faults: no process hangs, is down or refuses, and everything gets through.
     pub(super) fn heal(&mut self) {
         self.note(|| Happening::Healed);
         self.is_calm = true;

@@ -1,4 +1,4 @@
-//! Plans made up at random.
+//! Random plans.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Its choices must not be those of the plan that is changed.
+/// Separates its random choices from those of the plan that it changes.
 const SECURED: u64 = 0x0073_6563_7572_6564;
 const FAIR: u64 = 0x6661_6972;
 
-/// About so much happens in a world for each step of one of its clients' programs.
+/// The approximate number of events for each step of a client's program.
 const EVENTS_A_STEP: u64 = 50;
 
 impl Plan {
-    /// Any run that Redlock must stand, with faults of every kind that lies inside its assumptions;
-    /// in every third the restart guard is on, and masters lose their data.
+    /// Any run that Redlock must withstand, with faults of every kind within its assumptions. In
+    /// every third run the restart guard is on, and masters lose their data.
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let masters = [3, 3, 3, 3, 5, 1, 2, 4].get(random.below(8)).copied().unwrap_or(3);
@@ -69,7 +69,7 @@ impl Plan {
             plan.restart_guard = Some(longest + random.spread(ms(1)..=ms(500)));
             plan.bootstrapped = !random.one_in(4);
         }
-        // Drawn last, so that all else is as it was before masters pushed anything.
+        // Drawn last, so that seeds from before there were pushes give the same remaining plan.
         if random.one_in(2) {
             for _ in 0..1 + random.below(4) {
                 let when = When::AfterEvents(random.next() % (steps as u64 * EVENTS_A_STEP));
@@ -79,10 +79,11 @@ impl Plan {
                 plan.faults.push((when, Fault::Pushes { master, fate, span }));
             }
         }
-        // And these, so that all else is as it was before openings could fail at once.
+        // Drawn later still, so that seeds from before openings could fail at once give the same
+        // remaining plan.
         if random.one_in(3) {
             for _ in 0..1 + random.below(3) {
-                // From the start, or from when the connection that there is ends.
+                // From the start, or from the end of the present connection.
                 let when = match random.below(3) {
                     0 => When::At(Duration::ZERO),
                     _ => When::AfterEvents(random.next() % (steps as u64 * EVENTS_A_STEP)),
@@ -93,8 +94,8 @@ impl Plan {
                 plan.faults.push((when, Fault::Cut { client, master }));
             }
         }
-        // And these, so that all else is as it was before a lock could keep others out behind its
-        // release.
+        // Drawn later still, so that seeds from before locks could be kept after their release give
+        // the same remaining plan.
         if random.one_in(4) {
             let longest = plan.longest_ttl().min(ms(1_500));
             for step in plan.steps_mut().flatten() {
@@ -126,8 +127,8 @@ impl Plan {
         plan
     }
 
-    /// Creates a run over encrypted channels, in which clients log in anew: [`Plan::random`] or
-    /// [`Plan::random_mixed`] with this seed, with [`Step::Reauthenticate`] now and then.
+    /// Creates a run over encrypted channels, in which clients log in again: [`Plan::random`] or
+    /// [`Plan::random_mixed`] with this seed, with [`Step::Reauthenticate`] sometimes.
     pub fn random_secured(seed: u64) -> Self {
         let mut random = Random::new(seed ^ SECURED);
         let mut plan = if random.one_in(2) { Self::random(seed) } else { Self::random_mixed(seed) };
@@ -141,8 +142,8 @@ impl Plan {
         plan
     }
 
-    /// One client extends a long lock over and over while several things go wrong at once, with
-    /// spans around its timeout.
+    /// One client extends a long lock repeatedly while several faults happen at once, with spans
+    /// around its timeout.
     fn focus(&mut self, random: &mut Random) {
         let unit = self.request_timeout;
         let mut steps = Vec::new();
@@ -176,7 +177,7 @@ impl Plan {
         for _ in 0..1 + random.below(8) {
             let (start, first) = (random.next() % events, random.below(8));
             if !random.one_in(3) {
-                // What was granted is not learnt, and then another master fails.
+                // The client does not learn of a grant, and then another master fails.
                 let number = random.next() % (steps_count / 4).max(4);
                 let at = |delay| When::AtGrant { number, delay };
                 let span = random.spread(unit / 2..=unit * 8);
@@ -280,8 +281,8 @@ fn random_steps(random: &mut Random, count: usize, resources: usize, request_tim
     steps
 }
 
-/// Mostly short: what a client leaves behind keeps all others out for as long, and they would do
-/// nothing but ask.
+/// Mostly short: a key that a client leaves behind keeps all others out for as long, and they would
+/// only retry.
 fn random_ttl(random: &mut Random, shortest: Duration) -> Duration {
     let longest = if random.one_in(8) { ms(6_000) } else { ms(900) };
     random.spread(shortest..=longest)

@@ -1,4 +1,4 @@
-//! Which masters keep a lock, so that they vote for no other.
+//! Which masters keep a lock, so that they vote for no other client.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::random::nanos;
 use super::state::{MasterNode, State};
 
 impl Held {
-    /// Whether a server keeps all of the lock until the guard's end, unless it is released. One
-    /// whose slot is being moved refuses all that needs a key which it does not have.
+    /// Whether a server keeps all of the lock until the guard's end, unless it is released. A
+    /// server whose slot is being moved refuses requests for a key that it does not have.
     fn is_kept_by(&self, node: &MasterNode, groups: &Groups, moves: bool, now: TrueTime) -> bool {
         let server_now = Duration::from_nanos(node.clock.read(now));
         let lasts = |end: Option<Duration>| end.is_none_or(|at| node.clock.when(nanos(at)) >= self.ends);
@@ -35,7 +35,7 @@ impl Held {
             }
             let value = node.model.value(0, &key, server_now);
             let is_ours = match mode {
-                // The lock was exclusive before, and the master has not been told yet.
+                // The lock was exclusive before, and the master does not know of the change yet.
                 Mode::Shared(_) if value == Some(self.token.as_slice()) => true,
                 Mode::Shared(group) => {
                     let mut held = node.model.keys(server_now);
@@ -55,7 +55,7 @@ impl Held {
 }
 
 impl State {
-    /// Whether a master votes for nobody else until a guard's end: one of its servers keeps the
+    /// Whether a master votes for no other client until a guard's end: one of its servers keeps the
     /// lock, or has lost it and is silent. A replica that has lost it does not vote anyway.
     pub(super) fn is_kept(&self, held: &Held, master: usize) -> bool {
         let owner = self.groups.owner_of(master);

@@ -1,4 +1,4 @@
-//! Locks that were released and still keep others out, as the observer keeps account of them.
+//! The observer's record of locks that were released and still keep others out.
 
 use quorlock_core::{Instant, Targets};
 
@@ -7,7 +7,7 @@ use super::observer::Observer;
 use super::state::State;
 use super::violation::Violation;
 
-/// A lock whose keys a quorum has been told to keep.
+/// A lock whose keys a quorum keeps after its release.
 #[derive(Debug)]
 pub(super) struct Kept {
     client: usize,
@@ -31,15 +31,15 @@ impl Observer {
 }
 
 impl State {
-    /// Nobody may hold what is kept, before its time is over by the clock of the client that let go
-    /// of it.
+    /// No client may hold a kept lock before its time is over by the clock of the client that
+    /// released it.
     pub(super) fn look_at_kept(&mut self) {
         let (now, clients) = (self.now, &self.clients);
         let Observer { kept, held, .. } = &mut self.observer;
         kept.retain(|kept| clients.get(kept.client).is_some_and(|node| now < node.clock.when(kept.until)));
         let early = kept.iter().find_map(|kept| {
             let is_early = |held: &&super::observer::Held| {
-                // Those who share what a reader keeps may come in.
+                // Other readers may share a lock that a reader keeps.
                 conflict(&held.targets, &kept.targets) && now < held.ends
             };
             let held = held.iter().find(is_early)?;

@@ -12,7 +12,7 @@ use super::violation::Violation;
 /// The hexadecimal digits of a token.
 pub(super) type Hex = [u8; 40];
 
-/// What has numbers of its own: a resource, or one of a semaphore's permits.
+/// What has its own numbers: a resource, or one of a semaphore's permits.
 type Numbered = (Resource, Option<u16>);
 
 /// The largest numbers at some time.

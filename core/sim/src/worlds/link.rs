@@ -10,15 +10,15 @@ use crate::master::{Command, Session};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct LinkId(pub(super) usize);
 
-/// What a stopped master has not looked at yet.
+/// Messages that a stopped master has not read yet.
 #[derive(Clone, Debug)]
 pub(super) enum Unread {
     Bytes(Vec<u8>),
     End,
 }
 
-/// One connection. Its two ends close at different times, and what the client has sent may be
-/// executed after it has closed its own.
+/// One connection. Its two ends close at different times, and commands may be executed after the
+/// client has closed its end.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) client: usize,
@@ -27,31 +27,31 @@ pub(super) struct Link {
     pub(super) generation: u32,
     /// The connection as the master sees it.
     pub(super) session: Session,
-    /// Where the connection is encrypted.
+    /// The channel, if the connection is encrypted.
     pub(super) sides: Option<Box<Sides>>,
-    /// What the client has sent, for the observer to read along.
+    /// The bytes that the client has sent, for the observer.
     pub(super) sent: Session,
     pub(super) client_end_open: bool,
     pub(super) master_end_open: bool,
-    /// Whatever is on it vanishes.
+    /// Everything on it vanishes.
     pub(super) forgotten: bool,
-    /// When the last bytes arrive that are on their way: later ones do not overtake them.
+    /// When the last bytes on their way arrive: later ones do not overtake them.
     pub(super) last_up: TrueTime,
     pub(super) last_down: TrueTime,
     pub(super) unread: Vec<Unread>,
-    /// A `WAIT` that has no answer yet. Nothing behind it is executed.
+    /// A `WAIT` that has no answer yet. Nothing after it is executed.
     pub(super) waiting: Option<Command>,
     /// How many there have been.
     pub(super) waits: u64,
-    /// The socket has not taken all that was to be written; so it may be closed.
+    /// The socket has not accepted all bytes, so it may be closed.
     pub(super) is_full: bool,
     /// Tokens whose releases were sent on it and have not been executed.
     pub(super) parting: BTreeSet<Vec<u8>>,
-    /// Where the timeline has what was sent and not executed,
+    /// The timeline's entries for commands that were sent and not executed,
     pub(super) unexecuted: VecDeque<usize>,
-    /// and what was executed, with how many bytes must have come before its answer is known.
+    /// and for executed commands, with the number of bytes after which the answer is known.
     pub(super) unheard: VecDeque<(usize, usize)>,
-    /// How many bytes the master has sent, and how many have come.
+    /// How many bytes the master has sent, and how many have arrived.
     pub(super) said: usize,
     pub(super) heard: usize,
 }
@@ -83,18 +83,18 @@ impl Link {
     }
 }
 
-/// The way between a client and a master, whatever the connections on it.
+/// The network path between a client and a master, for all their connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Path {
     /// Nothing arrives before this.
     pub(super) blocked_until: TrueTime,
     /// Nothing from the master arrives before this.
     pub(super) mute_until: TrueTime,
-    /// Nothing more is taken by the client's sockets before this.
+    /// The client's sockets accept no bytes before this.
     pub(super) clogged_until: TrueTime,
-    /// No connection is opened before this: the client's system says so at once.
+    /// No connection can be opened before this: the client's system refuses at once.
     pub(super) unreachable_until: TrueTime,
     pub(super) slow_until: TrueTime,
-    /// How much longer everything takes until then, in nanoseconds.
+    /// The additional delay until then, in nanoseconds.
     pub(super) slowness: u64,
 }

@@ -62,7 +62,7 @@ impl Locked {
         Self { accesses, guard }
     }
 
-    /// What was locked exclusively is read from now on, if nothing else may act for the lock.
+    /// Downgrades an exclusive lock to a shared one, if nothing else may act for the lock.
     pub(super) fn downgrade(self) -> Self {
         let Held::Guard(guard) = self.guard else { return self };
         let reads = |access| if access == Access::Write { Access::Read } else { access };
@@ -110,7 +110,7 @@ pub(super) struct Handed {
 }
 
 impl Handed {
-    /// The number of its one resource, if that is all and is locked exclusively.
+    /// The number of its resource, if there is only one and it is locked exclusively.
     pub(super) fn as_one(&self) -> Option<u8> {
         let mut locked = (0..).zip(self.accesses).filter(|(_, access)| *access != Access::None);
         match (locked.next(), locked.next()) {

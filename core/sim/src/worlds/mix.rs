@@ -11,7 +11,7 @@ use super::random::Random;
 /// How long a lock is held before it is downgraded.
 const SOME_TIME: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(60);
 
-/// Its choices must not be those of the plan that is changed.
+/// Separates its random choices from those of the plan that it changes.
 const MIX: u64 = 0x6b69_6e64_7321;
 
 impl Plan {
@@ -40,7 +40,7 @@ impl Plan {
     }
 }
 
-/// How many permits the semaphores have, and whether all requests name as many.
+/// How many permits the semaphores have, and whether all requests name that number.
 #[derive(Clone, Copy)]
 struct Permits {
     of: usize,
@@ -48,7 +48,7 @@ struct Permits {
 }
 
 impl Step {
-    /// Has a lock of one resource become any lock of these resources.
+    /// Turns a lock of one resource into any lock of these resources.
     fn mix(&mut self, random: &mut Random, resources: usize, mostly_shared: bool, permits: Permits) {
         let Self::Lock { ttl, timeout, renewed, fenced, healing, dropped_after, .. } = *self else { return };
         let shared = match random.below(5) {
@@ -75,7 +75,7 @@ impl Step {
             4..=5 => (2 + random.below(2), 0),
             _ => (1 + random.below(2), 1 + random.below(2)),
         };
-        // Neighbours, beginning anywhere. At least one is shared if any is to be.
+        // Neighbouring resources. At least one is shared if any should be.
         let wanted = std::iter::repeat_n(Access::Write, written.min(resources - read.min(1)));
         for (place, access) in wanted.chain(std::iter::repeat_n(shared, read)).take(resources).enumerate() {
             if let Some(place) = accesses.get_mut((first + place) % resources) {

@@ -1,4 +1,4 @@
-//! Whole worlds: clients, masters, a network and clocks, in simulated time, with an observer who
+//! Whole worlds: clients, masters, a network and clocks, in simulated time, with an observer that
 //! sees everything.
 
 mod access;

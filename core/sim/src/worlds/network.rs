@@ -1,5 +1,4 @@
-//! What travels: connection requests, bytes and ends of connections, and what the masters do with
-//! them.
+//! The network: connection requests, bytes and ends of connections, and their effects on masters.
 
 use std::time::Duration;
 
@@ -14,15 +13,15 @@ use super::timeline::Happening;
 use super::violation::Violation;
 use crate::master::{Command, Flow};
 
-/// How long a message travels, mostly.
+/// The usual delay of a message.
 const TRAVEL: std::ops::RangeInclusive<Duration> = Duration::from_micros(30)..=Duration::from_micros(600);
 
-/// And now and then.
+/// The occasional longer delay.
 const SLOW_TRAVEL: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(600)..=Duration::from_millis(40);
 
 impl State {
-    /// What needs no client's code to happen.
+    /// Handles events that need no client code.
     pub(super) fn happen(&mut self, event: Event) {
         match event {
             Event::Knock(link) => self.knock(link),
@@ -48,12 +47,12 @@ impl State {
             Event::OwnerIsTold { server, epoch, owner } => self.owner_is_told(server, epoch, owner),
             Event::SlotStep { master, number } => self.slot_step(master, number),
             Event::WaitEnds { link, wait } => self.wait_ends(link, wait),
-            // These are for the caller that has the clients' code.
+            // The caller with the clients' code handles these.
             Event::Turn { .. } | Event::Poll { .. } | Event::Alarm(_) | Event::Fault(_) => {}
         }
     }
 
-    /// When what is sent now arrives at the other side.
+    /// When a message that is sent now arrives at the other side.
     fn arrival(&mut self, client: usize, master: usize, not_before: u64) -> u64 {
         let travel = self.travel_time();
         let path = self.path(client, master);
@@ -61,15 +60,15 @@ impl State {
         (self.now.max(path.blocked_until) + travel + slowness).max(not_before)
     }
 
-    /// How long a message travels if nothing is the matter, in nanoseconds.
+    /// The delay of a message without a fault, in nanoseconds.
     pub(super) fn travel_time(&mut self) -> u64 {
         let is_slow = !self.is_calm && self.random.one_in(60);
         nanos(if is_slow { self.random.spread(SLOW_TRAVEL) } else { self.random.within(TRAVEL) })
     }
 
-    /// What was lost in a partition is sent again by the system, which asks more and more rarely:
-    /// an old connection may learn of the partition's end after as long again, while a new one gets
-    /// through at once (RFC 6298, 5.5).
+    /// The system retransmits bytes that were lost in a partition at growing intervals: an old
+    /// connection may recover only after another span as long as the partition, while a new one
+    /// gets through at once (RFC 6298, 5.5).
     fn backed_off(&mut self, client: usize, master: usize) -> u64 {
         let outage = self.path(client, master).blocked_until.saturating_sub(self.now);
         if outage == 0 || self.random.one_in(2) {
@@ -80,7 +79,7 @@ impl State {
 
     // From the client to the master.
 
-    /// The server that a client takes for this master, or to which this address leads it.
+    /// The server to which a client connects for this master or address.
     pub(super) fn server_for(&self, client: usize, master: usize, address: &Address) -> Option<usize> {
         if self.groups.is_cluster() {
             return self.groups.server_at(address);
@@ -88,8 +87,7 @@ impl State {
         self.clients.get(client)?.named.get(master).copied()
     }
 
-    /// Sends a connection request to a server. Returns false where the client's system refuses that
-    /// by itself.
+    /// Sends a connection request to a server. Returns false if the client's system refuses that.
     pub(super) fn connect(&mut self, client: usize, master: usize, generation: u32) -> bool {
         if self.now < self.path(client, master).unreachable_until {
             return false;
@@ -123,7 +121,7 @@ impl State {
         }
     }
 
-    /// Whether a client's socket to this master would take something.
+    /// Whether a client's socket to this master accepts bytes.
     pub(super) fn has_room(&self, client: usize, master: usize) -> bool {
         self.groups.servers_of(master).any(|server| self.now >= self.path(client, server).clogged_until)
     }
@@ -148,10 +146,10 @@ impl State {
         }
     }
 
-    /// The client writes. Says how many bytes its socket has taken.
+    /// The client writes. Returns how many bytes its socket has accepted.
     pub(super) fn send(&mut self, id: LinkId, bytes: &[u8]) -> usize {
         let Some((client, master)) = self.link(id).map(|link| (link.client, link.master)) else { return 0 };
-        // What a process writes as it dies, or to a connection that has ended, goes nowhere.
+        // Writes of a dying process, or to a connection that has ended, are lost.
         if self.clients.get(client).is_none_or(|node| node.is_dead) {
             return bytes.len();
         }
@@ -194,7 +192,7 @@ impl State {
         taken
     }
 
-    /// Sends bytes on their way, perhaps in pieces. They do not overtake those before them.
+    /// Sends bytes, perhaps in pieces. They do not overtake earlier ones.
     pub(super) fn travel(&mut self, id: LinkId, bytes: &[u8], event: fn(LinkId, Vec<u8>) -> Event) {
         let is_up = matches!(event(id, Vec::new()), Event::Up(..));
         let mut rest = bytes;
@@ -221,7 +219,7 @@ impl State {
     pub(super) fn knock(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(id.0).filter(|link| !link.forgotten) else { return };
         let (client, master) = (link.client, link.master);
-        // Discovery looks at the role, so that clients do not stay with a replica.
+        // Discovery checks the role, so clients do not stay with a replica.
         let finds_replicas = self.is_calm && !self.groups.is_cluster();
         let is_refused = |node: &MasterNode| finds_replicas && node.part.is_replica();
         let is_away =
@@ -237,8 +235,7 @@ impl State {
 
     pub(super) fn master_receives(&mut self, id: LinkId, item: Unread) {
         let Some(link) = self.links.get_mut(id.0) else { return };
-        // The end of a connection is told by the side that lives, whatever has been forgotten in
-        // between.
+        // The living side reports the end of a connection, even if a middlebox has forgotten it.
         if !link.master_end_open || (link.forgotten && !matches!(item, Unread::End)) {
             return;
         }
@@ -317,7 +314,7 @@ impl State {
         flow
     }
 
-    /// The master ends a connection, behind what it has said on it.
+    /// The master ends a connection after its earlier replies.
     pub(super) fn hang_up(&mut self, id: LinkId) {
         let Some(link) = self.link_mut(id).filter(|link| link.master_end_open) else { return };
         let (client, master, last_down) = (link.client, link.master, link.last_down);

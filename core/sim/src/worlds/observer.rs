@@ -1,5 +1,4 @@
-//! The observer: it sees every process and every clock in true time, and says when a promise is
-//! broken.
+//! The observer: it sees every process and every clock in true time, and reports a broken promise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use super::timeline::Happening;
 use super::violation::Violation;
 use crate::master::{Command, CommandKind, Master};
 
-/// One guard that some client has.
+/// One guard of a client.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) client: usize,
@@ -36,19 +35,19 @@ pub(super) struct Held {
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) client: usize,
-    /// By which the timeline calls it.
+    /// Its number in the timeline.
     pub(super) number: usize,
     first_sent: TrueTime,
-    /// Which client asked which master, when on the client's clock, and for which life.
+    /// The client, the master, the time on the client's clock, and the requested TTL.
     promises: Vec<(usize, usize, u64, Ttl)>,
-    /// Whether there has been a guard: what asks for the key then puts it back, and promises
+    /// Whether there has been a guard: later requests for the key then heal it, and promise
     /// nothing.
     was_granted: bool,
     /// Whether masters were asked to raise their counters.
     was_raised: bool,
 }
 
-/// What the observer keeps in mind.
+/// The state of the observer.
 #[derive(Debug)]
 pub(super) struct Observer {
     quorum: usize,
@@ -58,7 +57,7 @@ pub(super) struct Observer {
     /// Keys by master and token that were set after the sender had left: no release can be expected
     /// to find them.
     pub(super) late: BTreeMap<(usize, Vec<u8>), LinkId>,
-    /// Tokens by master that came there with the copy of another's data: they end there by
+    /// Tokens by master that arrived there with a copy of another's data: they expire there by
     /// themselves.
     pub(super) copied: BTreeSet<(usize, Vec<u8>)>,
     ended: BTreeSet<(usize, LockId)>,
@@ -69,7 +68,7 @@ pub(super) struct Observer {
     pub(super) ledger: Ledger,
     pub(super) outages: Outages,
     within_assumptions: bool,
-    /// Whether two holders end nothing, and those who have been seen to be two.
+    /// Whether two holders do not end the run, and the pairs of holders that were seen.
     pub(super) bears_two: bool,
     both: BTreeSet<[(usize, LockId); 2]>,
     pub(super) is_stale: bool,
@@ -113,15 +112,16 @@ impl Observer {
         self.verdict.as_ref()
     }
 
-    /// The first verdict stands. Outside the assumptions only that counts which needs none.
+    /// The first verdict is final. Outside the assumptions, only promises that need none are
+    /// checked.
     pub(super) fn report(&mut self, violation: Violation) {
         if self.within_assumptions || !violation.needs_assumptions() {
             self.verdict.get_or_insert(violation);
         }
     }
 
-    /// From now on only what needs no assumption counts, and two holders: a run that leaves the
-    /// assumptions is made to show them.
+    /// From now on, only promises without assumptions and two holders count: runs outside the
+    /// assumptions exist to show these.
     pub(super) fn leaves_assumptions(&mut self) {
         self.within_assumptions = false;
     }
@@ -143,7 +143,7 @@ impl Observer {
         self.handed.insert(token.to_vec());
     }
 
-    /// A client sends a command, at this time on its clock and in truth.
+    /// A client sends a command, at this time on its clock and in true time.
     pub(super) fn sent(&mut self, client: usize, master: usize, command: &Command, (local, now): (u64, u64)) {
         let (kind, Some(token)) = (command.kind(), command.token()) else { return };
         let number = self.known.len() + 1;
@@ -166,8 +166,8 @@ impl Observer {
         }
     }
 
-    /// A master has executed a command and gave this answer. `is_late` tells that its sender had
-    /// left by then.
+    /// A master has executed a command and given this answer. `is_late`: its sender had left by
+    /// then.
     pub(super) fn executed(
         &mut self,
         master: usize,
@@ -184,8 +184,8 @@ impl Observer {
         }
     }
 
-    /// A master that has lost its data votes for nobody under the restart guard. A lock that is
-    /// held may be put back there.
+    /// Under the restart guard, a master that has lost its data does not vote. A lock that is held
+    /// may be put back there.
     pub(super) fn look_at_vote(&mut self, master: usize, command: &Command, answer: &[u8], clock: u64) {
         let is_plain = matches!(command.kind(), CommandKind::Set | CommandKind::AcquireReading);
         if !is_plain && is_grant(command, answer) && self.outages.is_silent(master, clock) {
@@ -216,7 +216,7 @@ impl Observer {
         self.late.len() as u64
     }
 
-    /// Begins a look at a client's guards.
+    /// Begins a check of a client's guards.
     pub(super) fn look_begins(&mut self, client: usize) {
         for held in self.held.iter_mut().filter(|held| held.client == client) {
             held.is_seen = false;
@@ -225,7 +225,7 @@ impl Observer {
 }
 
 impl State {
-    /// A look at a client's guards ends. Those that were not seen are gone.
+    /// Ends a check of a client's guards. Guards that were not seen are gone.
     pub(super) fn look_ends(&mut self, client: usize) {
         let Observer { held, ended, known, .. } = &mut self.observer;
         held.retain(|held| {
@@ -317,7 +317,7 @@ impl State {
         });
     }
 
-    /// Looks at all guards and all keys.
+    /// Checks all guards and all keys.
     pub(super) fn observe(&mut self) {
         if !std::mem::take(&mut self.observer.is_stale) {
             return;

@@ -1,5 +1,4 @@
-//! Masters that have lost their data, as the observer keeps account of them under the restart
-//! guard.
+//! The observer's record of masters that have lost their data, under the restart guard.
 
 use std::time::Duration;
 
@@ -43,8 +42,7 @@ impl Outages {
         self.longest.is_some()
     }
 
-    /// A master has lost its data. `clock` is what its own shows if it votes at all; a replica does
-    /// not.
+    /// A master has lost its data. `clock` is its own clock if it votes; a replica does not.
     pub(super) fn lost(&mut self, master: usize, now: TrueTime, clock: Option<u64>) {
         let longest = self.longest.unwrap_or(0);
         if let Some(outage) = self.masters.get_mut(master) {
@@ -63,7 +61,8 @@ impl Outages {
         self.masters.get(master).is_some_and(|outage| clock + MILLI < outage.silent_until)
     }
 
-    /// Whether a master that may have lost the key votes for nobody else until then, in true time.
+    /// Whether a master that may have lost the key votes for no other client until then, in true
+    /// time.
     pub(super) fn is_silent_until(&self, master: usize, ends: TrueTime) -> bool {
         let Some(longest) = self.longest else { return false };
         // By the fastest clock that a master may have.

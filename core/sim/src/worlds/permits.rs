@@ -1,4 +1,4 @@
-//! Permits, as the observer keeps account of them: how many of a semaphore are valid at once.
+//! The observer's record of permits: how many of a semaphore are valid at once.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::state::State;
 use super::violation::Violation;
 
 impl State {
-    /// No more permits of a semaphore may be valid than it has for the holder that names the most,
-    /// and each holder has one of those that it names.
+    /// At most as many permits of a semaphore may be valid as the largest number that a holder
+    /// names, and each holder's permit is within its own number.
     pub(super) fn look_at_permits(&mut self) {
         let mut semaphores = BTreeMap::new();
         let mut is_out_of_range = false;

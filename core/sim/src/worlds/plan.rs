@@ -1,4 +1,4 @@
-//! A whole run as a value: who does what, what goes wrong, and the seed for everything else.
+//! A whole run as a value: the steps of clients, the faults, and the seed for everything else.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -87,8 +87,8 @@ pub struct Plan {
     /// The number of replicas that the clients' URLs declare (`replicas=`), 0 for none.
     pub declared: u8,
     /// Whether scripts begin a quarantine before all replicas are there, as in
-    /// [`Master::set_early_quarantine`](crate::Master::set_early_quarantine). Then only the
-    /// confirmation of each vote by all replicas is left against a former primary that goes on.
+    /// [`Master::set_early_quarantine`](crate::Master::set_early_quarantine). Then the confirmation
+    /// of each vote by all replicas is the only defence against a former primary that continues.
     pub early_quarantine: bool,
     /// The number of groups of servers among which the slot of each master moves, as in a cluster;
     /// without one, 1.
@@ -97,9 +97,8 @@ pub struct Plan {
     /// numbered side by side, and the first group has the slot at the beginning. Servers learn of a
     /// new owner at different times. Clients have URLs of a cluster, and find the owner themselves.
     pub shards: u8,
-    /// Whether slots also move back to the server that they have come from before anything has
-    /// asked for a lock at the other one. Outside of all assumptions: what was lost there is not
-    /// noticed.
+    /// Whether slots also move back to their old server before any request for a lock at the other
+    /// one. Outside all assumptions: a loss there is not noticed.
     pub returns_unasked: bool,
 }
 
@@ -110,7 +109,7 @@ const fn ms(millis: u64) -> Duration {
 /// The longest backoff of the clients' connections.
 const LONGEST_RECONNECT: Duration = ms(500);
 
-/// What every run is given beyond its faults and the TTLs in it before it must have ended.
+/// The time for every run to end, in addition to its faults and TTLs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Plan {
@@ -140,7 +139,7 @@ impl Plan {
     /// # Errors
     /// Returns a [`Failure`] with the timeline if a promise is broken.
     pub fn run(&self) -> Result<Report, Box<Failure>> {
-        // Timelines cost more than the run; the same run once more gives the one that is wanted.
+        // A timeline costs more than the run, so a failed run is repeated with a timeline.
         self.carry_out(false).map_err(|first| self.carry_out(true).err().unwrap_or(first))
     }
 
@@ -175,8 +174,8 @@ impl Plan {
         Some((best, failure))
     }
 
-    /// This plan without its fault or step of that number, counted over all, or with one lock that
-    /// asks for less; `None` behind the last.
+    /// This plan without the fault or step with that number, counted over all, or with one simpler
+    /// request; `None` after the last.
     fn without(&self, mut place: usize) -> Option<Self> {
         let mut smaller = self.clone();
         if place < smaller.faults.len() {
@@ -242,8 +241,7 @@ impl Plan {
     }
 
     fn carry_out_in(&self, world: &mut World) -> Result<Report, Box<Failure>> {
-        // While a replica stands still, a vote is confirmed behind its answer: that waits once
-        // more.
+        // While a replica hangs, a vote is confirmed after its answer, which is a second wait.
         let waits = if self.declared > 0 { 2 } else { 1 };
         let answer_limit = self.connect_timeout + self.request_timeout * waits;
         let (mut clients, letterbox) = (Vec::new(), Letterbox::default());
@@ -277,7 +275,7 @@ impl Plan {
             }
             clients.push(client);
         }
-        // Nothing here waits for longer than it was told to, so the programs end.
+        // Nothing here waits longer than its limit, so the programs end.
         let longest = self.clients.iter().map(|client| client.all_steps().map(longest_of).sum()).max();
         let longest: Duration = longest.unwrap_or_default();
         let last_fault = self.faults.iter().map(|(when, fault)| when.at_latest(longest) + fault.span()).max();
@@ -285,7 +283,7 @@ impl Plan {
         world.run((longest + last_fault) * 2 + PATIENCE)?;
         world.forget_faults();
         world.heal();
-        // What a master has from another one ends by the other's clock.
+        // Keys that a master copied from another one expire by the other's clock.
         let quarantine = self.restart_guard.map_or(Duration::ZERO, |longest| longest + longest / 50);
         let has_copies = self.replicas > 0
             || self.shards > 1
@@ -302,8 +300,8 @@ impl Plan {
         world.settle()
     }
 
-    /// What a client must get at the end. In a plan with locks of several or shared resources or
-    /// with permits each client has another kind.
+    /// The request that a client must be granted at the end. In a plan with locks of several or
+    /// shared resources or with permits each client has another kind.
     fn last_wanted(&self, client: usize) -> [Access; RESOURCES] {
         use Access::{None, Permit, Read, Write};
         let mut steps = self.clients.iter().flat_map(ClientPlan::all_steps);
@@ -317,7 +315,7 @@ impl Plan {
             [Read, Write, None, None],
             [Permit(2), None, None, None],
         ];
-        // There may be as few as two clients, so not always the same kinds are wanted.
+        // There may be only two clients, so the kinds vary.
         let first = usize::try_from(self.seed % 5).unwrap_or(0);
         kinds.get((first + client) % kinds.len()).copied().unwrap_or_else(|| one(0))
     }

@@ -1,4 +1,4 @@
-//! Processes: when clients and masters run, stand still, die and come back.
+//! Processes: when clients and masters run, pause, die and come back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,9 +22,9 @@ const LATENESS: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::
 const MOST_IDLE_TURNS: u32 = 100;
 const SPIN_WINDOW: Duration = Duration::from_millis(100);
 
-/// Whether the client's driver takes no notice of what wakes it in its own turn, as the one of the
-/// blocking transport: it registers its waker again before it sleeps. The others look around once
-/// more, as a task of an async runtime does. There is one of each kind among any two clients.
+/// Whether the client's driver ignores wake-ups in its own turn, like the blocking transport's
+/// driver, which registers its waker again before it sleeps. Other drivers run once more, like a
+/// task of an async runtime. Of any two clients, one has each kind.
 pub(super) fn ignores_own_wakes(client: usize) -> bool {
     client % 2 == 1
 }
@@ -35,7 +35,7 @@ impl State {
         self.clients.get(client).map_or(0, |node| node.clock.read(self.now))
     }
 
-    /// Has the client's driver look around soon, because something has woken it.
+    /// Schedules a turn of the client's driver soon, because something has woken it.
     pub(super) fn rouse(&mut self, client: usize) {
         let at = self.now + self.latency();
         self.schedule_turn(client, at);
@@ -55,21 +55,21 @@ impl State {
         }
     }
 
-    /// Has the client's driver look around once its own clock shows `local`.
+    /// Schedules a turn of the client's driver for when its clock shows `local`.
     pub(super) fn set_alarm(&mut self, client: usize, local: u64) {
         if let Some(at) = self.alarm_time(client, local) {
             self.schedule_turn(client, at);
         }
     }
 
-    /// When a timer fires that was set for `local`, which is not before that.
+    /// When a timer for `local` fires, which is never early.
     pub(super) fn alarm_time(&mut self, client: usize, local: u64) -> Option<TrueTime> {
         let due = self.clients.get(client)?.clock.when(local).max(self.now);
         Some(due + nanos(self.random.within(LATENESS)))
     }
 
     fn latency(&mut self) -> u64 {
-        // Now and then something else runs first.
+        // Sometimes another process runs first.
         let extra = if self.random.one_in(40) { Duration::from_millis(2) } else { Duration::ZERO };
         nanos(self.random.within(LATENCY) + self.random.within(Duration::ZERO..=extra))
     }
@@ -85,7 +85,7 @@ impl State {
         self.schedule(at, Event::Turn { client, number });
     }
 
-    /// Whether the driver is to look around now that this turn has come.
+    /// Whether the driver must run at this event.
     pub(super) fn turn_begins(&mut self, client: usize, number: u64) -> bool {
         let now = self.now;
         let Some(node) = self.clients.get_mut(client) else { return false };
@@ -96,7 +96,7 @@ impl State {
         now >= node.paused_until && !node.is_dead
     }
 
-    /// A driver has looked around, and there was something to do or not.
+    /// Records a turn of a driver, and whether there was something to do.
     pub(super) fn turn_ended(&mut self, client: usize, was_idle: bool) {
         let now = self.now;
         let Some(node) = self.clients.get_mut(client).filter(|_| was_idle) else { return };
@@ -107,7 +107,7 @@ impl State {
         }
     }
 
-    /// A task of the client's may go on.
+    /// A task of the client may be polled.
     pub(super) fn wake_task(&mut self, client: usize, task: usize) {
         let Some(node) = self.clients.get_mut(client) else { return };
         if !node.woken.contains(&task) {
@@ -120,7 +120,7 @@ impl State {
         }
     }
 
-    /// The tasks that go on now.
+    /// The tasks to poll now.
     pub(super) fn poll_begins(&mut self, client: usize) -> VecDeque<usize> {
         let now = self.now;
         let Some(node) = self.clients.get_mut(client) else { return VecDeque::new() };
@@ -146,7 +146,7 @@ impl State {
             return;
         }
         node.stood_until = node.clock.read(self.now);
-        // Whatever was due meanwhile is due now, timers above all.
+        // Everything that was due meanwhile is due now, timers first.
         if !node.woken.is_empty() && !node.poll_is_due {
             node.poll_is_due = true;
             self.schedule(self.now, Event::Poll { client });
@@ -173,7 +173,7 @@ impl State {
         while !waiting.is_empty() || !parcels.is_empty() {
             let place = self.random.below(waiting.len() + usize::from(!parcels.is_empty()));
             if place == waiting.len() {
-                // The end of a connection is read in another round than what was said before it.
+                // The end of a connection is read in another round than the bytes before it.
                 parcels.pop_front().into_iter().for_each(|parcel| self.open_parcel(parcel));
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What a client does, as a value, and the task that does it.
+//! A client's program as a value, and the task that runs it.
 
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
@@ -63,12 +63,12 @@ pub enum Step {
         /// When the future of the extension is dropped, if it is.
         dropped_after: Option<Duration>,
     },
-    /// Has what the lock holds exclusively be read from now on.
+    /// Downgrades the lock to a shared one.
     Downgrade,
     /// Hands the lock over to any client that resumes it.
     HandOn,
     /// Resumes the lock that was handed over first. A lock that the client still holds is dropped
-    /// before.
+    /// first.
     Resume {
         /// The TTL, counted from now.
         ttl: Duration,
@@ -95,11 +95,11 @@ pub enum Step {
     Rest(Duration),
 }
 
-/// How long a client tries to go on with a lock.
+/// How long a client tries to resume a lock.
 pub(super) const RESUMED_WITHIN: Duration = ms(500);
 
 impl Step {
-    /// The step with what it becomes if it asks for less; `None` if it asks for nothing special.
+    /// The simpler form of a step; `None` if it is the simplest.
     pub(super) fn plainer(&mut self) -> Option<(&mut Self, Self)> {
         let mut plain = *self;
         match &mut plain {
@@ -126,8 +126,7 @@ impl Step {
     }
 }
 
-/// What commands may take beyond what is promised, because a process runs a little after it has
-/// been woken.
+/// The additional time for commands, because a process runs a little after it has been woken.
 const GRACE: Duration = ms(15);
 
 const fn ms(millis: u64) -> Duration {
@@ -143,7 +142,7 @@ pub(super) async fn run(
     letterbox: Letterbox,
 ) {
     let mut guard: Option<Locked> = None;
-    // Whether the end of its validity may move without being asked.
+    // Whether the end of its validity may move without a request.
     let mut is_renewed = false;
     for step in steps {
         match step {
@@ -197,7 +196,7 @@ pub(super) async fn run(
             }
             Step::ReleaseHanded => {
                 let handed = letterbox.borrow_mut().pop_front();
-                // Of others the keys stay until they end.
+                // The keys of other locks stay until they expire.
                 if let Some((number, handed)) = handed.and_then(|handed| Some((handed.as_one()?, handed))) {
                     let timed = Timed::begin(&client, "release", answer_limit, true);
                     let _ = client.locker().release(resource(number), handed.proof.token).await;
@@ -208,8 +207,8 @@ pub(super) async fn run(
                 Some(held) => {
                     let (end, leapt) = (client.now() + held.remaining(), client.leapt());
                     let lost = unless(&client, Some(span), held.lost()).await;
-                    // Timers stand still in a leap; a driver looks at the clock once a second while
-                    // it holds a lock.
+                    // Timers do not notice a jump of the clock; a driver reads the clock once a
+                    // second while it holds a lock.
                     let unnoticed = if client.leapt() > leapt { ms(1_000) } else { Duration::ZERO };
                     let told_by = end.max(client.stood_until()) + unnoticed + GRACE;
                     if lost.is_none() && !held.is_valid() && !is_renewed && client.now() > told_by {
@@ -227,7 +226,7 @@ pub(super) async fn run(
             Step::Extend { ttl, dropped_after } => {
                 if let Some(held) = &guard {
                     let timed = Timed::begin(&client, "extension", answer_limit, true);
-                    // Whatever it says: the observer looks at the guard itself.
+                    // The result is ignored: the observer checks the guard itself.
                     let _ = unless(&client, dropped_after, held.extend(ttl)).await;
                     timed.end();
                 }
@@ -267,7 +266,7 @@ pub(super) async fn run(
     }
 }
 
-/// What a step sets of its request.
+/// The options of a step's request.
 struct Settings {
     ttl: Duration,
     timeout: Duration,
@@ -292,7 +291,7 @@ pub(super) fn semaphore(client: &Client, (number, of): (u8, u8)) -> Option<Semap
     client.locker().semaphore(resource(number), of.into()).ok()
 }
 
-/// The guard that comes of a request, and a report if it came too late.
+/// The guard of a request, and a report if it was too late.
 async fn granted<G: Granted + Into<Held>>(
     client: &Client,
     command: &'static str,
@@ -310,14 +309,14 @@ async fn granted<G: Granted + Into<Held>>(
     guard
 }
 
-/// How long a command takes on its client's clock; while the process stands still it cannot end.
+/// How long a command takes on its client's clock; while the process is paused it cannot end.
 struct Timed<'a> {
     client: &'a Client,
     command: &'static str,
     limit: Duration,
     began: Instant,
-    /// Whether the time counts anew when the process goes on: an answer is waited for from when its
-    /// request was sent.
+    /// Whether the time starts again when the process continues: the time for an answer starts when
+    /// its request is sent.
     starts_again: bool,
 }
 
@@ -327,8 +326,8 @@ impl<'a> Timed<'a> {
     }
 
     fn end(self) {
-        // Timers that were set before a leap fire so much later, and the driver sets none for what
-        // comes behind them.
+        // Timers that were set before a jump fire later by the jump, and the driver sets none for
+        // later deadlines.
         let leap = self.client.leapt();
         let mut end = self.began + self.limit + leap;
         let stood_until = self.client.stood_until() + leap;

@@ -1,4 +1,4 @@
-//! What masters say unasked: that keys have changed which a client has read.
+//! Pushes of masters: notifications that keys which a client has read have changed.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use super::state::State;
 use super::timeline::Happening;
 use crate::master::Push;
 
-/// How long after its end a server deletes a key that nobody comes by: it looks ten times a second.
+/// How long after its expiry a server deletes a key that no client accesses: it checks ten times a
+/// second.
 const ROUND: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_millis(100);
 
 /// One master's pushes.
@@ -20,16 +21,15 @@ pub(super) struct Pushing {
     lost_until: TrueTime,
     late_until: TrueTime,
     repeated_until: TrueTime,
-    /// What is held back until `late_until`.
+    /// The pushes that are held back until `late_until`.
     held: Vec<(LinkId, Vec<u8>)>,
-    /// The first end of a key that a client has read, and when the master deletes it.
+    /// The first expiry of a key that a client has read, and when the master deletes the key.
     round: Option<(Duration, TrueTime)>,
 }
 
 impl State {
-    /// A master has done something, and notifies the clients that it concerns. What it says on the
-    /// connection that it has just executed a command of, `own`, is given back, for it belongs
-    /// behind the reply.
+    /// Sends the pushes after an action of a master. The pushes on the connection `own`, whose
+    /// command the master has just executed, are returned, because they belong after the reply.
     pub(super) fn tell_readers(&mut self, master: usize, own: Option<LinkId>) -> Vec<u8> {
         let (now, mut behind) = (self.now, Vec::new());
         let Some(node) = self.masters.get_mut(master).filter(|node| now >= node.hangs_until) else {
@@ -69,7 +69,7 @@ impl State {
         })
     }
 
-    /// Has the master delete the next key that ends and that a client has read.
+    /// Makes the master delete the next expired key that a client has read.
     fn plan_round(&mut self, master: usize) {
         let Some(node) = self.masters.get(master) else { return };
         let Some(end) = node.model.next_end() else { return };
@@ -83,8 +83,7 @@ impl State {
         self.schedule(at, Event::Round { master });
     }
 
-    /// The master comes by its keys that have ended, unless it has planned to do so earlier
-    /// meanwhile.
+    /// The master deletes its expired keys, unless it has planned to do so earlier.
     pub(super) fn round(&mut self, master: usize) {
         let now = self.now;
         let Some(node) = self.masters.get_mut(master) else { return };
@@ -98,7 +97,7 @@ impl State {
         }
     }
 
-    /// The master's clock has changed, or it goes on: what was planned by its clock is planned
+    /// The master's clock has changed, or it continues: what was planned by its clock is planned
     /// again.
     pub(super) fn plan_round_again(&mut self, master: usize) {
         if let Some(node) = self.masters.get_mut(master) {
@@ -114,7 +113,7 @@ impl State {
         }
     }
 
-    /// Sets what becomes of a master's pushes from now on, for this time.
+    /// Sets the fate of a master's pushes for this time.
     pub(super) fn set_push_fate(&mut self, master: usize, fate: PushFate, span: Duration) {
         let until = self.now + nanos(span);
         let Some(pushing) = self.masters.get_mut(master).map(|node| &mut node.pushing) else { return };
@@ -129,7 +128,7 @@ impl State {
         }
     }
 
-    /// What was held back goes its way, unless it is held for longer by now.
+    /// Sends the pushes that were held back, unless they are held for longer by now.
     pub(super) fn release_pushes(&mut self, master: usize) {
         let now = self.now;
         let pushing = self.masters.get_mut(master).map(|node| &mut node.pushing);
@@ -141,7 +140,7 @@ impl State {
         }
     }
 
-    /// All that masters push gets through from now on.
+    /// Delivers all pushes from now on.
     pub(super) fn heal_pushes(&mut self, master: usize) {
         let now = self.now;
         if let Some(pushing) = self.masters.get_mut(master).map(|node| &mut node.pushing) {
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn pushes_travel_to_whoever_has_read_and_behind_what_was_said_before() {
+    fn pushes_reach_the_readers_after_earlier_replies() {
         for seed in 0..50 {
             let mut desk = Desk::new(seed);
             desk.state.send(desk.links[0], b"GET a\nECHO long\n");
@@ -222,7 +221,7 @@ mod tests {
             assert_eq!(desk.heard(1), "+OK\r\n");
             let heard = desk.heard(0);
             assert!(heard.contains(TOLD) && heard.replace(TOLD, "").ends_with("$4\r\nlong\r\n"), "{heard}");
-            // Nobody comes by at its end but the master itself.
+            // Only the master itself accesses the key when it expires.
             desk.ask(0, "GET a\nSET b 1\nSET a 1 PX 2000\nGET a\nGET b\n");
             assert_eq!(desk.heard(0).matches(TOLD).count(), 1);
             desk.state.inject(Fault::Flush { master: 0 });
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_told_of_within_a_tenth_of_a_second_of_its_end() {
+    fn the_expiry_of_a_key_is_notified_within_a_tenth_of_a_second() {
         for seed in 0..50 {
             let mut desk = Desk::new(seed);
             let clock = desk.state.masters[0].clock;
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_jumps_and_a_master_that_hangs_are_looked_after() {
+    fn pushes_follow_a_clock_that_jumps_and_a_master_that_hangs() {
         let mut desk = Desk::new(1);
         desk.ask(1, "SET a 1 PX 3600000\n");
         desk.ask(0, "GET a\n");
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_on_a_connection_that_is_gone() {
+    fn nothing_is_pushed_on_a_closed_connection() {
         let mut desk = Desk::new(1);
         desk.state.inject(Fault::Crash { master: 0, span: LONG, keep: Keep::Everything });
         desk.pass(LONG * 2);

@@ -1,4 +1,4 @@
-//! One seed's choices.
+//! The random choices of one seed.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,7 +13,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Another sequence, so that what draws from it does not shift what this one gives.
+    /// Returns another sequence, so that drawing from it does not change the values of this one.
     pub(super) fn fork(&mut self) -> Self {
         Self::new(self.next())
     }

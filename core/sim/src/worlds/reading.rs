@@ -1,4 +1,4 @@
-//! What commands and replies mean to the observer.
+//! The meaning of commands and replies for the observer.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::master::{Command, CommandKind, Held};
 use crate::picture::Outcome;
 
 impl State {
-    /// Has the timeline know the keys that masters keep now.
+    /// Records the keys that masters have now in the timeline.
     pub(super) fn look_at_keys(&mut self) {
         if !self.timeline.is_kept() {
             return;
@@ -52,7 +52,7 @@ pub(super) fn entries(
     value.into_iter().chain(shared)
 }
 
-/// Whether this value of a key says that a group shares it.
+/// Whether this value of a key is that of a shared lock.
 pub(super) fn is_sentinel(value: &[u8]) -> bool {
     value.starts_with(Sentinel::COMMON.as_bytes())
 }
@@ -69,7 +69,7 @@ fn semaphore(key: &[u8]) -> Option<Resource> {
     beside(rest.get(digits..)?)
 }
 
-/// The resource of a key that is beside it, by what comes behind the key's own prefix.
+/// The resource of an auxiliary key, from the text after the key's own prefix.
 fn beside(rest: &[u8]) -> Option<Resource> {
     Resource::new(rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))?).ok()
 }
@@ -133,20 +133,20 @@ impl Shape {
     }
 }
 
-/// A command, as timelines show it.
+/// A command as timelines show it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Named {
     pub(super) kind: CommandKind,
-    /// The command's own name, for those that go by no other.
+    /// The command's own name, for commands without a name here.
     name: String,
     pub(super) key: String,
     /// The number of its token, if a client has asked for a lock with it.
     pub(super) token: Option<usize>,
-    /// The life that it asks for, or the number to raise to.
+    /// The requested TTL, or the number to raise to.
     value: String,
 }
 
-/// What a command came to, as timelines show it.
+/// The result of a command as timelines show it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Answer {
     pub(super) text: String,
@@ -195,7 +195,7 @@ impl fmt::Display for Named {
     }
 }
 
-/// What a command came to.
+/// The result of a command.
 pub(super) fn answer(command: &Command, reply: &[u8]) -> Answer {
     let kind = command.kind();
     let is_vote = is_extension(kind) || is_heal(kind) || is_raise(kind);
@@ -242,14 +242,14 @@ pub(super) fn is_parting(kind: CommandKind) -> bool {
     matches!(kind, CommandKind::Release | CommandKind::Undo | CommandKind::ReleaseAll | CommandKind::Leave)
 }
 
-/// Whether it asked for a lock, and this answer grants it.
+/// Whether it requested a lock, and this answer grants it.
 pub(super) fn is_grant(command: &Command, answer: &[u8]) -> bool {
     let is_number = answer.starts_with(b":") && answer != b":0\r\n";
     let has_seats = command.kind() == CommandKind::Take && answer.starts_with(b"*3\r\n$5\r\nseats\r\n");
     is_request(command.kind()) && (answer.starts_with(b"+") || is_number || has_seats)
 }
 
-/// The life that a command asks for its key: the argument behind `PX`, or behind the token and the
+/// The TTL that a command requests for its key: the argument after `PX`, or after the token and the
 /// place in a queue.
 pub(super) fn ttl_millis(command: &Command) -> Option<u64> {
     let set = || command.arguments().get(5).map(Vec::as_slice);

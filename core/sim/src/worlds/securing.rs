@@ -1,4 +1,4 @@
-//! Worlds in which masters are reached over channels and ask for a password that changes.
+//! Worlds in which masters are reached over channels and require a password that changes.
 
 use std::error::Error;
 use std::fmt;
@@ -14,19 +14,19 @@ use super::link::LinkId;
 use super::state::State;
 use super::violation::Violation;
 
-/// What is told in an alert: that a certificate is required, or anything else.
+/// The content of an alert: a certificate is required, or anything else.
 const REQUIRED: u8 = 1;
 
 /// The channels of one connection beside its client's.
 #[derive(Debug)]
 pub(super) struct Sides {
     master: Side,
-    /// What the client has sent, for the observer to read along.
+    /// The bytes that the client has sent, for the observer.
     seen: Side,
 }
 
 impl State {
-    /// From now on masters are reached over channels, and ask for a password.
+    /// From now on masters are reached over channels, and require a password.
     pub(super) fn secure(&mut self) {
         self.passwords = Some(0);
         self.set_passwords();
@@ -50,12 +50,12 @@ impl State {
         }
     }
 
-    /// What a client logs in with: sometimes the wrong thing, or nothing, until all is calm.
+    /// The login of a client: sometimes wrong or missing, until all faults have ended.
     pub(super) fn login(&mut self) -> Result<Login, Unavailable> {
         let (has_none, is_wrong) =
             (!self.is_calm && self.random.one_in(30), !self.is_calm && self.random.one_in(15));
         match self.password() {
-            Some(_) if has_none => Err(Unavailable::Because("nobody has brought one")),
+            Some(_) if has_none => Err(Unavailable::Because("no password has been set")),
             Some(password) if !is_wrong => Ok(Login::new(password)),
             _ => Ok(Login::new("a wrong one")),
         }
@@ -73,7 +73,7 @@ impl State {
         rooms.get(self.random.below(rooms.len())).copied().unwrap_or(1)
     }
 
-    /// The observer reads along what a client has sent.
+    /// The observer reads the bytes that a client has sent.
     pub(super) fn read_along(&mut self, id: LinkId, bytes: &[u8]) {
         let Some(link) = self.links.get_mut(id.0) else { return };
         let mut plain = Vec::new();
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// What a master finds in bytes that have come; nothing where the connection ends with them.
+    /// The decrypted contents of received bytes; `None` if the connection ends with them.
     pub(super) fn decrypt(&mut self, id: LinkId, bytes: Vec<u8>) -> Option<Vec<u8>> {
         let sides = self.links.get_mut(id.0)?.sides.as_mut();
         let Some(Sides { master, .. }) = sides.map(|sides| &mut **sides) else { return Some(bytes) };
@@ -105,7 +105,7 @@ impl State {
         Some(plain)
     }
 
-    /// Sends what a master says on its way.
+    /// Sends bytes of a master.
     pub(super) fn say(&mut self, id: LinkId, plain: &[u8]) {
         let Some(link) = self.links.get_mut(id.0) else { return };
         let Some(sides) = link.sides.as_mut().filter(|_| !plain.is_empty()) else {
@@ -116,7 +116,7 @@ impl State {
             sides.master.ask(&mut wire);
         }
         sides.master.seal(plain, &mut wire);
-        // An answer is known with the last byte of the record that it is in.
+        // An answer is known with the last byte of its record.
         let said = link.said;
         for (end, _) in link.unheard.iter_mut().filter(|(end, _)| *end > said) {
             *end = said + wire.len();
@@ -124,7 +124,7 @@ impl State {
         self.travel(id, &wire, Event::Down);
     }
 
-    /// The master says in its channel that nothing more comes.
+    /// The master ends its channel.
     pub(super) fn end_channel(&mut self, id: LinkId) {
         let sides = self.links.get_mut(id.0).and_then(|link| link.sides.as_mut());
         let Some(sides) = sides.filter(|sides| sides.master.is_established()) else { return };
@@ -174,7 +174,7 @@ struct ClientSide {
     client: usize,
     state: SharedState,
     has_begun: bool,
-    /// How often something was encrypted, and after how often that is enough.
+    /// How many records were encrypted, and the limit.
     sealed: usize,
     worn_at: usize,
 }

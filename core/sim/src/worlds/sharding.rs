@@ -11,7 +11,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Its choices must not be those of the plan that is changed.
+/// Separates its random choices from those of the plan that it changes.
 const SLOTS: u64 = 0x736c_6f74_732e_2e2e;
 
 /// A move that follows a grant follows one of the first 40 in its world.
@@ -21,9 +21,9 @@ impl Plan {
     /// Creates a run in which every master is a tag of a cluster: [`Plan::random_failovers`] with
     /// this seed, in which the slot of each master also moves among two or three groups of servers,
     /// at once or key by key. A move often meets a failover of one of the two groups, or servers
-    /// that stand still. In a fourth of the plans groups have no replicas.
+    /// that hang. In a quarter of the plans, groups have no replicas.
     ///
-    /// Moves are not given up halfway.
+    /// Moves are not abandoned halfway.
     pub fn random_clusters(seed: u64) -> Self {
         let mut random = Random::new(seed ^ SLOTS);
         let mut plan = Self::random_failovers(seed);
@@ -40,7 +40,7 @@ impl Plan {
     }
 
     /// A client whose connection is cut would come back to the node that it knows, which may not
-    /// know of its successor. Half of them do not reach that one, and ask another.
+    /// know of its successor. Half of them do not reach that node, and ask another one.
     fn lead_elsewhere(&mut self, random: &mut Random) {
         let cuts = self.faults.iter().filter_map(|(when, fault)| match fault {
             Fault::Cut { client, master } if random.one_in(2) => {
@@ -50,11 +50,11 @@ impl Plan {
             _ => None,
         });
         let unreachable: Vec<_> = cuts.collect();
-        // Ahead of the cuts, because connections are opened at once.
+        // Before the cuts, because connections are opened at once.
         self.faults.splice(0..0, unreachable);
     }
 
-    /// One move, and what goes wrong beside it.
+    /// One move, and the faults around it.
     fn move_slot(&mut self, random: &mut Random, horizon: Duration) {
         let is_after_grant = random.one_in(2);
         let at = random.within(Duration::ZERO..=horizon);
@@ -76,7 +76,7 @@ impl Plan {
         };
         self.faults.push((when(begins), moves));
         for _ in 0..random.below(3) {
-            // Of the group that grants, mostly, or of the next one.
+            // Usually of the group that grants, otherwise of the next one.
             let other = server + random.below(2 * servers);
             let beside = begins + random.spread(ms(1)..=pace * 6);
             let span = random.spread(ms(1)..=ms(1_500));

@@ -1,9 +1,9 @@
-//! Slots of a cluster: which server owns a master's slot, what the others know of that, and how a
-//! slot moves from one group to another.
+//! Slots of a cluster: which server owns a master's slot, what the others know about that, and how
+//! a slot moves between groups.
 //!
-//! Servers learn of a new owner at different times, and a former one goes on until it does. A slot
-//! moves as a whole, or key by key: then its owner answers for the keys that it still has, and says
-//! `ASK` or `TRYAGAIN` to all other requests.
+//! Servers learn of a new owner at different times, and a former owner continues until it does. A
+//! slot moves as a whole, or key by key: then its owner answers for the keys that it still has, and
+//! says `ASK` or `TRYAGAIN` to all other requests.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use super::state::{MasterNode, State};
 use super::timeline::Happening;
 use crate::master::{KeyEnd, Migrant, Slot};
 
-/// How long after a move servers may take to learn who owns the slot.
+/// How long after a move servers may take to learn the owner of the slot.
 const GOSSIP: Duration = Duration::from_millis(300);
 
-/// How long a server that stood still serves what it has before it learns of the move.
+/// How long a server that hung serves its keys before it learns of the move.
 const CATCHING_UP: Duration = Duration::from_millis(3);
 
-/// Who has the slot of a master.
+/// The owner of a master's slot.
 #[derive(Debug)]
 pub(super) struct Holding {
-    /// Goes up with each new owner. A server believes the latest that it has heard of.
+    /// Incremented with each new owner. A server uses the latest that it knows.
     epoch: u64,
     pub(super) group: usize,
     moving: Option<Move>,
@@ -39,7 +39,7 @@ struct Move {
     number: u64,
     /// A server: if another one of its group is promoted, the move is over.
     source: usize,
-    /// A group: another one that is promoted there goes on.
+    /// A group: a server that is promoted there continues the move.
     target: usize,
     pace: Duration,
     /// Whether some key has moved.
@@ -96,10 +96,10 @@ impl State {
         owner.is_none_or(|(_, owner)| owner == server)
     }
 
-    /// A server says what it believes, unless it has heard of a later owner.
+    /// Applies a server's knowledge of the owner, unless it knows a later one.
     fn learns_owner(&mut self, server: usize, epoch: u64, owner: usize) {
         let group = self.groups.group_of(server);
-        // One that has been promoted since knows better.
+        // A server that has been promoted since has newer knowledge.
         let is_primary_of_group =
             group == self.groups.group_of(owner) && self.groups.named.get(group) == Some(&owner);
         let Some(node) = self.masters.get_mut(server).filter(|node| node.part.epoch < epoch) else { return };
@@ -116,7 +116,7 @@ impl State {
         }
     }
 
-    /// Word of an owner comes to a server.
+    /// A server learns of an owner.
     pub(super) fn owner_is_told(&mut self, server: usize, epoch: u64, owner: usize) {
         let Some(node) = self.masters.get(server) else { return };
         let isolated = [server, owner].map(|end| self.masters.get(end).map(|node| node.part.isolated_until));
@@ -145,7 +145,7 @@ impl State {
         }
     }
 
-    /// A server was promoted. The cluster has it take the slot over if its group has it.
+    /// A server was promoted. It takes over the slot if its group owns it.
     pub(super) fn takes_over(&mut self, server: usize, told_within: Duration) {
         let master = self.groups.master_of(server);
         let group = self.groups.group_of(server);
@@ -155,7 +155,7 @@ impl State {
     }
 
     /// The owner of the slot of this server's master, and the primary of another group, if both are
-    /// there and the slot is not being moved.
+    /// up and the slot is not being moved.
     fn ends_of_move(&mut self, server: usize, further: usize) -> Option<(usize, usize)> {
         let master = self.groups.master_of(server);
         let slot = self.groups.slots.get(master).filter(|slot| slot.moving.is_none())?;
@@ -177,7 +177,7 @@ impl State {
     }
 
     /// Whether the restart guard's marker at one server is still that of another one: then the slot
-    /// has come from there, and nothing has asked for a lock since.
+    /// has come from there, and no lock has been requested since.
     fn has_marker_of(&self, source: usize, other: usize) -> bool {
         let [Some(node), Some(other)] = [source, other].map(|server| self.masters.get(server)) else {
             return false;
@@ -197,7 +197,7 @@ impl State {
     pub(super) fn move_slot(&mut self, server: usize, further: usize) {
         let Some((source, group)) = self.ends_of_move(server, further) else { return };
         let Some(target) = self.groups.named.get(group).copied() else { return };
-        // What is there of an earlier time is deleted first.
+        // Keys from an earlier time are deleted first.
         for key in self.keys_at(target) {
             self.take_key(target, &key);
         }
@@ -223,7 +223,7 @@ impl State {
         self.plan_step(master, number, pace);
     }
 
-    /// The source says where the keys are that it does not have.
+    /// The source redirects requests for keys that it does not have.
     fn point_to_target(&mut self, source: usize, group: usize) -> usize {
         let target = self.groups.named.get(group).copied().unwrap_or(group);
         if let Some(node) = self.masters.get_mut(source) {
@@ -308,7 +308,7 @@ impl State {
         self.observer.ledger.lost(source);
     }
 
-    /// All is well from now on: slots that are being moved have moved, and all servers know it.
+    /// Ends all faults: moves are completed, and all servers know it.
     pub(super) fn heal_slots(&mut self) {
         for master in 0..self.groups.slots.len() {
             if let Some(Move { source, number, .. }) = self.moving(master) {

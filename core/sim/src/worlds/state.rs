@@ -1,4 +1,4 @@
-//! Everything in a world but the clients' own code: the order of events, the processes and the
+//! Everything in a world except the clients' code: the order of events, the processes and the
 //! network between them.
 
 use std::cmp::Reverse;
@@ -20,7 +20,8 @@ use super::random::Random;
 use super::timeline::{Happening, Timeline};
 use crate::master::{Command, Keep, Master, Session};
 
-/// The masters' clocks start here, in the time since the Unix epoch; the clients' start anywhere.
+/// Where the masters' clocks start, as the time since the Unix epoch; the clients' clocks start
+/// anywhere.
 const MASTERS_START: Duration = Duration::from_secs(1_750_000_000);
 
 /// A master's process.
@@ -30,15 +31,15 @@ pub(super) struct MasterNode {
     pub(super) clock: Clock,
     pub(super) hangs_until: TrueTime,
     pub(super) away_until: TrueTime,
-    /// What survives while it is away.
+    /// The keys that survive while it is down.
     pub(super) kept: Keep,
-    /// How many it has been, counting restarts: no two have one run id.
+    /// The number of its starts, so that no two starts have the same run id.
     pub(super) incarnations: u64,
     pub(super) pushing: Pushing,
     pub(super) part: Part,
 }
 
-/// What a client's driver finds in its sockets.
+/// An event of a client's socket.
 #[derive(Debug)]
 pub(super) enum Inbound {
     Opened(LinkId),
@@ -52,20 +53,20 @@ pub(super) struct ClientNode {
     pub(super) clock: Clock,
     pub(super) entropy: Random,
     pub(super) paused_until: TrueTime,
-    /// When it last stood still, up to this reading of its clock.
+    /// Its last pause, which ended at this reading of its clock.
     pub(super) stood_until: u64,
-    /// By how much its clock has leapt forward in all.
+    /// By how much its clock has jumped forward in total.
     pub(super) leapt: Duration,
     pub(super) is_dead: bool,
     pub(super) inbox: VecDeque<Inbound>,
-    /// When the driver looks around next, and the number of that look.
+    /// When the driver runs next, and the number of that turn.
     pub(super) turn: Option<(TrueTime, u64)>,
     pub(super) turns: u64,
     /// Whether its driver is in a turn.
     pub(super) is_in_turn: bool,
     /// Turns in which there was nothing to do, in the present window of true time that began then.
     pub(super) idle_turns: (TrueTime, u32),
-    /// Whether tasks are to go on at some scheduled time.
+    /// Whether a poll of tasks is scheduled.
     pub(super) poll_is_due: bool,
     /// The tasks that were woken, in order.
     pub(super) woken: VecDeque<usize>,
@@ -76,7 +77,7 @@ pub(super) struct ClientNode {
     pub(super) paths: Vec<Path>,
 }
 
-/// The world without the clients' own code.
+/// The world without the clients' code.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) now: TrueTime,
@@ -90,7 +91,7 @@ pub(super) struct State {
     pub(super) links: Vec<Link>,
     pub(super) observer: Observer,
     pub(super) timeline: Timeline,
-    /// Where masters are reached over channels, how often their password has changed.
+    /// If masters are reached over channels, how often their password has changed.
     pub(super) passwords: Option<u32>,
     /// How many events have happened.
     pub(super) steps: u64,
@@ -241,16 +242,16 @@ impl State {
         Some(next.event)
     }
 
-    /// Whatever was to go wrong later does not.
+    /// Cancels all later faults.
     pub(super) fn forget_faults(&mut self) {
         self.counted.clear();
         self.granted.clear();
         self.queue.retain(|Reverse(next)| !matches!(next.event, Event::Fault(_)));
     }
 
-    /// Leaves only what clients and masters do: sleeps that were given up, and ends of faults that
-    /// have ended already, mean nothing.
-    pub(super) fn forget_what_means_nothing(&mut self) {
+    /// Leaves only the actions of clients and masters: abandoned sleeps, and ends of faults that
+    /// have ended already, have no effect.
+    pub(super) fn forget_events_without_effect(&mut self) {
         self.forget_faults();
         self.forget_rounds();
         self.queue.retain(|Reverse(next)| {
@@ -274,8 +275,8 @@ impl State {
         });
     }
 
-    /// Everything that was to happen, to be dropped with the state unlocked: wakers may be the last
-    /// to hold a task.
+    /// All pending events, to be dropped while the state is unlocked: a waker may own the last
+    /// reference to a task.
     pub(super) fn take_events(&mut self) -> impl Drop + use<> {
         std::mem::take(&mut self.queue).into_vec()
     }
@@ -308,6 +309,6 @@ impl State {
 }
 
 pub(super) fn identity(master: usize, incarnation: u64) -> u64 {
-    // Far apart, so that no two processes of one world have the same.
+    // Far apart, so that no two processes of one world share a value.
     (master as u64 + 1) << 32 | incarnation
 }

@@ -1,5 +1,4 @@
-//! What a lock is there for: a number that several clients change, and that no change may be lost
-//! of.
+//! The data that a lock protects: a number that several clients change, without losing a change.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -21,7 +20,7 @@ pub struct Store(Rc<RefCell<Shelf>>);
 #[derive(Default)]
 struct Shelf {
     value: u64,
-    /// How often it has been written, and by whom last.
+    /// How often it has been written, and its last writer.
     version: u64,
     writer: usize,
     largest: Option<FencingToken>,

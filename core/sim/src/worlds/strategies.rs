@@ -32,7 +32,7 @@ use super::program::Step;
 use super::when::When;
 use crate::master::Keep;
 
-/// No TTL is longer, in milliseconds.
+/// The longest TTL, in milliseconds.
 const LONGEST_TTL: u64 = 6_000;
 
 fn millis(range: Range<u64>) -> impl Strategy<Value = Duration> {
@@ -123,7 +123,7 @@ pub fn losses() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Generates what goes wrong between the servers of a group, for worlds whose masters have replicas
+/// Generates faults between the servers of a group, for worlds whose masters have replicas
 /// ([`Plan::replicas`]).
 pub fn failovers() -> impl Strategy<Value = Fault> {
     let server = || 0usize..12;
@@ -151,7 +151,7 @@ fn schedules_of(
     let horizon = u64::try_from(horizon.as_millis()).unwrap_or(u64::MAX).max(1);
     let when = prop_oneof![
         millis(0..horizon).prop_map(When::At),
-        // A thousand things or so happen in a second in which locks are sought.
+        // About a thousand events happen in a second of requests.
         (0..horizon).prop_map(When::AfterEvents),
     ];
     vec((when, faults), 0..=most)
@@ -199,8 +199,8 @@ pub fn accesses() -> impl Strategy<Value = [Access; RESOURCES]> {
     prop_oneof![4 => all, 1 => permit]
 }
 
-/// Generates one step of a client that locks in every way: also several resources, shared ones, and
-/// permits.
+/// Generates one step of a client with locks of every kind, including several resources, shared
+/// ones, and permits.
 pub fn mixed_steps() -> impl Strategy<Value = Step> {
     let dropped_after = option::weighted(0.15, millis(1..200));
     let lock_all = (

@@ -34,7 +34,8 @@ pub enum Violation {
         /// The number of masters that would keep the token.
         masters: usize,
     },
-    /// A client got a lock that another one had released for later, before the time was over.
+    /// A client got a lock that another one had released with a hold time, before that time was
+    /// over.
     GrantedWhileKept {
         /// The client that holds the guard.
         client: usize,
@@ -120,7 +121,7 @@ pub enum Violation {
         /// The error that it received.
         error: String,
     },
-    /// A driver was woken again and again, with nothing to do or without any time passing.
+    /// A driver was woken repeatedly, with nothing to do or without any time passing.
     Spinning {
         /// The client.
         client: usize,
@@ -132,12 +133,12 @@ pub enum Violation {
     },
     /// Something still happened after all tasks had ended.
     Restless,
-    /// The code under test reported a violation of its own.
+    /// The code under test reported its own violation.
     Reported(String),
 }
 
 impl Violation {
-    /// Whether it is promised under Redlock's assumptions only.
+    /// Whether it is promised only under Redlock's assumptions.
     pub(super) fn needs_assumptions(&self) -> bool {
         !matches!(
             self,
@@ -199,10 +200,10 @@ impl fmt::Display for Violation {
                 write!(f, "master{master} lost its data and voted before all that it forgot had run out")
             }
             Self::LostUpdate { client, of } => {
-                write!(f, "client{client} undid what client{of} had written, for it had read before that")
+                write!(f, "client{client} undid what client{of} had written, because it had read before that")
             }
             Self::KeyLeft { master, resource } => {
-                write!(f, "master{master} still keeps {resource}, which nobody holds any more")
+                write!(f, "master{master} still keeps {resource}, which no client holds any more")
             }
             Self::Late { client, command, took, limit } => {
                 write!(f, "client{client}'s {command} took {took:?}, at most {limit:?} are promised")

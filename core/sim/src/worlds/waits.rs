@@ -1,4 +1,4 @@
-//! Connections that wait for replicas (`WAIT`): nothing behind that is executed meanwhile.
+//! Connections that wait for replicas (`WAIT`): nothing after that is executed meanwhile.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::random::nanos;
 use super::state::State;
 use crate::master::{Command, CommandKind};
 
-/// How much longer than it was told to a server waits: it looks with its cron.
+/// How much longer than requested a server waits, because it checks in its cron.
 const CRON: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_millis(100);
 
 impl State {
-    /// Whether a command that comes on a connection has to wait: then it is executed later.
+    /// Whether a command on a connection must wait: then it is executed later.
     pub(super) fn has_to_wait(&mut self, id: LinkId, command: &Command) -> bool {
         if self.groups.replicas == 0 || command.kind() != CommandKind::Wait || !self.lacks_word(id, command) {
             return false;
@@ -27,7 +27,7 @@ impl State {
         true
     }
 
-    /// Whether fewer replicas than are wanted have confirmed what this connection has written.
+    /// Whether too few replicas have confirmed this connection's writes.
     fn lacks_word(&self, id: LinkId, command: &Command) -> bool {
         let Some(link) = self.link(id) else { return false };
         let Some(node) = self.masters.get(link.master).filter(|node| !node.model.is_replica()) else {
@@ -37,7 +37,7 @@ impl State {
         number(command, 1).is_some_and(|wanted| (confirming as u64) < wanted)
     }
 
-    /// A server has heard of a replica.
+    /// A server has received an acknowledgement from a replica.
     pub(super) fn look_at_waits(&mut self, server: usize) {
         let all: Vec<LinkId> = self.waits_at(server);
         for id in all {
@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// The master reads what has come on a connection, unless it has to wait there first.
+    /// The master reads the bytes of a connection, unless it must wait there first.
     pub(super) fn read_or_keep(&mut self, id: LinkId, item: Unread) {
         match self.link_mut(id) {
             Some(link) if link.waiting.is_some() => link.unread.push(item),
@@ -84,7 +84,7 @@ impl State {
         }
     }
 
-    /// A server has become a replica: it lets go of those that wait, and closes their connections.
+    /// A server has become a replica: it ends the waits, and closes their connections.
     pub(super) fn end_waits(&mut self, server: usize) {
         for id in self.waits_at(server) {
             if let Some(link) = self.link_mut(id) {

@@ -1,4 +1,4 @@
-//! When things go wrong.
+//! When faults are injected.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The world: clients, masters and what lies between them, in one thread and one order.
+//! The world: clients, masters and the network, on one thread and in one order.
 
 use std::fmt;
 use std::future::Future;
@@ -19,8 +19,8 @@ use super::timeline::{Happening, Timeline};
 use super::violation::Violation;
 use super::when::When;
 
-/// How long after the last fault keys that nobody holds may still be there: long enough for every
-/// connection to be opened again, and for what the masters put off to be asked again.
+/// How long after the last fault keys of no holder may still exist: long enough to reopen every
+/// connection and to repeat every delayed request.
 const SETTLING: Duration = Duration::from_secs(5);
 
 /// After this time nothing may happen any more in a world in which no client wants anything.
@@ -190,7 +190,7 @@ impl World {
     /// Injects a fault: at this true time since the world began, or as [`When`] says; at once if
     /// that is past.
     ///
-    /// Numbers of clients and masters beyond the last are counted around: of two clients, 5 is
+    /// Numbers of clients and masters beyond the last wrap around: of two clients, 5 is
     /// client 1.
     pub fn inject(&mut self, when: impl Into<When>, fault: Fault) {
         let mut state = lock(&self.state);
@@ -254,7 +254,7 @@ impl World {
         lock(&self.state).look_for_left_keys();
         self.verdict()?;
         if !self.processes.iter().any(Process::is_busy) {
-            lock(&self.state).forget_what_means_nothing();
+            lock(&self.state).forget_events_without_effect();
             let end = lock(&self.state).now.saturating_add(nanos(REST));
             while self.next_at().is_some_and(|at| at <= end) {
                 self.step()?;
@@ -301,12 +301,12 @@ impl World {
         lock(&self.state).secure();
     }
 
-    /// Faults that have not happened yet never will.
+    /// Cancels faults that have not happened yet.
     pub(super) fn forget_faults(&mut self) {
         lock(&self.state).forget_faults();
     }
 
-    /// Guards may have been dropped since the last event, by the owner of the world.
+    /// The owner of the world may have dropped guards since the last event.
     fn look_at_guards(&self) {
         for process in &self.processes {
             process.show_guards();
@@ -329,7 +329,7 @@ impl World {
         verdict.map_or(Ok(()), |violation| Err(self.failure(violation)))
     }
 
-    /// The next thing happens.
+    /// Carries out the next event.
     fn step(&mut self) -> Result<(), Box<Failure>> {
         let next = lock(&self.state).next_event();
         match next {
@@ -346,7 +346,7 @@ impl World {
                     process.show_guards();
                 }
             }
-            // Wakers are called under no lock.
+            // Wakers are called while nothing is locked.
             Some(Event::Alarm(waker)) => waker.wake(),
             Some(Event::Fault(fault)) => {
                 lock(&self.state).inject(fault);
@@ -362,7 +362,7 @@ impl World {
         self.verdict()
     }
 
-    /// Takes the tasks from processes that have died.
+    /// Removes the tasks of processes that have died.
     fn bury_the_dead(&mut self) {
         let is_dead: Vec<bool> = lock(&self.state).clients.iter().map(|node| node.is_dead).collect();
         for (process, _) in self.processes.iter_mut().zip(is_dead).filter(|(_, is_dead)| *is_dead) {

@@ -1,7 +1,7 @@
 //! The scripts of several targets, of shared ones and of seats, as the model of a master runs them.
-//! That real servers do the same is asserted elsewhere, with the same tests.
+//! The same tests run on real servers elsewhere.
 
-// Helpers of tests fail as tests do.
+// Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unreachable_pub)]
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Pictures of small worlds, as files. `QUORLOCK_SNAPSHOTS=write cargo test -p quorlock-sim --test
-//! picture` writes them anew; look at what has changed before you keep it.
+//! picture` writes them again; check what has changed before you keep it.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn assert_drawn(name: &str, svg: &str) {
     let place = expected.lines().zip(svg.lines()).position(|(a, b)| a != b);
     assert!(
         expected == svg,
-        "{name} is drawn otherwise, from line {} on; see the head of core/sim/tests/picture/main.rs",
+        "{name} is drawn differently, from line {} on; see the head of core/sim/tests/picture/main.rs",
         place.unwrap_or_else(|| expected.lines().count().min(svg.lines().count())) + 1
     );
 }
@@ -85,7 +85,7 @@ fn faults_of_many_kinds() {
     assert_drawn("faults.svg", &timeline.picture("Faults of many kinds").to_svg());
 }
 
-/// A picture that no simulation has made: two processes and two servers as seen from outside, where
+/// A picture that is not from a simulation: two processes and two servers seen from outside, where
 /// it is not known when a command was carried out.
 fn seen_from_outside() -> Picture {
     let lanes = [
@@ -116,7 +116,7 @@ fn seen_from_outside() -> Picture {
             exchange(1, 3, 6, None, None),
             span(3, 5, 5_000, SpanKind::Fault, "hangs"),
             mark(1, 9, MarkKind::Note, "says </svg>\u{1b}[2J"),
-            mark(9, 9, MarkKind::Note, "of nobody"),
+            mark(9, 9, MarkKind::Note, "of no lane"),
         ],
         until: Some(ms(700)),
         notes: vec!["The moments of execution are not known.".into()],
@@ -128,13 +128,13 @@ fn seen_from_outside() -> Picture {
 fn what_was_seen_from_outside() {
     let svg = seen_from_outside().to_svg();
     assert!(
-        !svg.contains("of nobody") && !svg.contains("</svg>\u{1b}") && svg.contains("says &lt;/svg&gt; [2J")
+        !svg.contains("of no lane") && !svg.contains("</svg>\u{1b}") && svg.contains("says &lt;/svg&gt; [2J")
     );
     assert_drawn("outside.svg", &svg);
 }
 
 #[test]
-fn whatever_is_in_a_picture_it_is_drawn() {
+fn a_picture_with_any_contents_is_drawn() {
     assert!(Picture::default().to_svg().ends_with("</svg>\n"));
     let mut picture = seen_from_outside();
     let far = Mark { lane: 0, at: Duration::MAX / 2, kind: MarkKind::Broken, label: "x".repeat(500) };

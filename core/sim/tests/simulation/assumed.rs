@@ -6,8 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use quorlock_sim::{Plan, strategies};
 
-/// Small enough for a build without optimisation; the command `simulate` runs on for as long as one
-/// likes.
+/// Small enough for a build without optimisation; the command `simulate` runs any number of
+/// worlds.
 const ACQUISITIONS: u64 = 1_500;
 
 #[test]

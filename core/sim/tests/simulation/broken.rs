@@ -62,7 +62,7 @@ fn guarded_with(seed: u64, faults: &[(Duration, Fault)]) -> Plan {
     plan
 }
 
-/// Two masters, one after the other, lose what they knew, each in this way.
+/// Two masters, one after the other, lose their data, each in this way.
 fn losses(fault: impl Fn(usize) -> Fault) -> [(Duration, Fault); 2] {
     [(ms(300), fault(0)), (ms(600), fault(1))]
 }
@@ -73,13 +73,13 @@ fn masters_that_lose_their_data_let_two_clients_in_without_the_restart_guard_onl
         |master| Fault::Crash { master, span: ms(5), keep: Keep::Nothing },
         |master| Fault::Crash { master, span: ms(5), keep: Keep::Half },
         |master| Fault::Flush { master },
-        // Master 0 becomes a copy of master 1, which has a copy of its own of what came in.
+        // Master 0 becomes a copy of master 1, which has its own copy of the received keys.
         |master| Fault::Resync { master, further: 1, span: ms(5) },
     ];
     for (place, fault) in faults.into_iter().enumerate() {
         let faults = losses(fault);
         assert_eq!(violation(|seed| guarded_with(seed, &faults)), None, "fault {place}");
-        // A copy of a master that holds the lock forgets nothing, and of a few keys half may be
+        // A copy of a master that holds the lock loses nothing, and half of a few keys may be
         // all.
         if matches!(faults[0].1, Fault::Crash { keep: Keep::Nothing, .. } | Fault::Flush { .. }) {
             let found = violation(|seed| with_faults(seed, &faults));
@@ -161,7 +161,7 @@ fn a_failure_is_shrunk_and_tells_its_story() {
     let noise = Fault::ForgetScripts { master: 2 };
     let faults = [(ms(100), noise), (ms(300), empty(0)), (ms(500), noise), (ms(600), empty(1))];
     let (plan, failure) = (0..20).find_map(|seed| with_faults(seed, &faults).shrink()).expect("a failure");
-    // One may be enough: who came second may hold the third master already.
+    // One may be enough: the second client may already hold the third master.
     assert!(plan.faults.iter().all(|(_, fault)| *fault != noise), "{plan:#?}");
     let text = failure.to_string();
     assert!(text.contains("hold valid guards of one resource at once"), "{text}");

@@ -1,4 +1,4 @@
-//! Masters that are tags of clusters: slots that move, with and without what keeps that safe.
+//! Masters that are tags of clusters: slots that move, with and without the defences.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn is_split(outcome: Result<Report, Box<Failure>>) -> bool {
     }
 }
 
-/// Small enough for a build without optimisation; `simulate --clusters` runs as many as one likes.
+/// Small enough for a build without optimisation; `simulate --clusters` runs any number.
 const ACQUISITIONS: u64 = 1_000;
 
 #[test]
@@ -123,7 +123,7 @@ fn locks_move_with_their_slot_and_nothing_is_granted_before_they_end() {
     }
 }
 
-/// The hole that stays (`failover.md`): the source serves the slot as before, without the keys that
+/// The remaining hole (`failover.md`): the source serves the slot as before, without the keys that
 /// have moved. If a client asks meanwhile, it makes the source forget the marker of the guard.
 #[test]
 fn a_move_that_is_given_up_lets_two_clients_in_unless_one_asks_meanwhile() {
@@ -139,7 +139,7 @@ fn a_move_that_is_given_up_lets_two_clients_in_unless_one_asks_meanwhile() {
 /// The other hole: the marker comes back as it went, so that what was lost at the other server in
 /// between is not noticed.
 #[test]
-fn a_slot_that_is_back_before_anybody_asks_lets_two_clients_in() {
+fn a_slot_that_is_back_before_the_first_request_lets_two_clients_in() {
     let at = |millis, fault| (When::At(ms(millis)), fault);
     let (moves, back) =
         (Fault::MoveSlot { master: 0, further: 0 }, Fault::MoveSlot { master: 1, further: 0 });

@@ -1,4 +1,4 @@
-//! Masters that fail over: what the restart guard alone lets happen, and what `replicas=` does not.
+//! Masters that fail over, with the restart guard alone and with `replicas=`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// One master with a replica that is promoted while the master goes on. The first client holds a
+/// One master with a replica that is promoted while the master continues. The first client holds a
 /// lock there and renews it; the second one moves to the replica.
 fn split_brain(declared: u8) -> Plan {
     let lock = |timeout| Step::Lock {
@@ -40,7 +40,7 @@ fn an_old_primary_that_goes_on_is_a_second_one_with_the_guard_alone_and_none_wit
     split_brain(1).run().unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// Small enough for a build without optimisation; `simulate --failovers` runs as many as one likes.
+/// Small enough for a build without optimisation; `simulate --failovers` runs any number.
 const ACQUISITIONS: u64 = 1_500;
 
 /// Runs worlds until [`ACQUISITIONS`] locks have been acquired. Returns the number of worlds, or
@@ -103,7 +103,7 @@ fn a_former_primary_is_deceived_by_what_lay_in_its_buffers() {
     assert!((0..60).filter(is_deceived).count() >= 3);
 }
 
-/// Of the two defences against a former primary that goes on, only the first one is left: every
+/// Of the two defences against a former primary that continues, only the first one is left: every
 /// vote is confirmed by all replicas. A fault in that is seen here.
 #[test]
 fn no_promise_is_broken_by_votes_alone_where_quarantines_begin_early() {

@@ -1,4 +1,5 @@
-//! Clients that wait fairly, beside some that do not, under every fault that Redlock must stand.
+//! Clients that wait fairly, beside some that do not, under every fault that Redlock must
+//! withstand.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use quorlock_sim::{Plan, World};
 
-/// Small enough for a build without optimisation; `simulate --fair` runs as many as one likes.
+/// Small enough for a build without optimisation; `simulate --fair` runs any number.
 const GRANTS: u64 = 1_500;
 
 #[test]
@@ -43,7 +44,7 @@ fn take_turns(seed: u64, masters: usize, clients: usize) -> usize {
             for _ in 0..TURNS {
                 let asked = client.true_time();
                 let guard = client.locker().lock("wanted").fair().timeout(Duration::from_secs(5)).await;
-                let guard = guard.expect("nobody waits for that long where all are well");
+                let guard = guard.expect("no client waits that long without faults");
                 log.borrow_mut().push((asked, client.true_time()));
                 client.sleep(Duration::from_millis(1)).await;
                 let _ = guard.release().await;
@@ -59,7 +60,7 @@ fn take_turns(seed: u64, masters: usize, clients: usize) -> usize {
 }
 
 #[test]
-fn those_that_wait_fairly_are_never_stuck_and_hardly_ever_passed_over() {
+fn fair_waiters_are_never_stuck_and_hardly_ever_passed_over() {
     for seed in 0..4 {
         for (masters, clients) in [(1, 3), (2, 3), (3, 2), (3, 5), (4, 2), (4, 4), (5, 5)] {
             let passed_over = take_turns(seed, masters, clients);

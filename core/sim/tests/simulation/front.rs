@@ -1,4 +1,4 @@
-//! What users hold, in simulated worlds.
+//! The public API in simulated worlds.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -178,7 +178,7 @@ fn requests_have_the_patience_and_the_longest_hold_of_the_configuration() {
 }
 
 #[test]
-fn a_stopped_renewal_leaves_what_remains_and_extensions_by_hand() {
+fn a_stopped_renewal_leaves_the_remaining_validity_and_manual_extensions() {
     alone(
         |_| {},
         |client| async move {
@@ -210,7 +210,7 @@ fn extensions_that_make_no_sense_or_come_too_late_say_so() {
 }
 
 #[test]
-fn an_extension_that_is_dropped_happens_all_the_same_and_the_guard_knows() {
+fn an_extension_that_is_dropped_still_happens_and_the_guard_knows() {
     alone(
         |_| {},
         |client| async move {
@@ -308,7 +308,7 @@ fn an_acquisition_that_is_dropped_at_any_time_leaves_no_key() {
 }
 
 #[test]
-fn a_locker_tells_how_its_masters_stand() {
+fn a_locker_reports_the_state_of_its_masters() {
     alone(
         |world| world.inject(ms(10), Fault::Crash { master: 2, span: LONG, keep: Keep::Everything }),
         |client| async move {

@@ -1,4 +1,4 @@
-//! Locks that are released for later, while things go wrong: the observer reports a guard of what
+//! Locks that are released with a hold time, under faults: the observer reports a guard of what
 //! is kept.
 
 use std::time::Duration;

@@ -12,7 +12,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Small enough for a build without optimisation; `simulate --mixed` runs as many as one likes.
+/// Small enough for a build without optimisation; `simulate --mixed` runs any number.
 const OF_EACH_KIND: u64 = 150;
 
 #[test]
@@ -72,7 +72,7 @@ fn holder(accesses: [Access; RESOURCES], fenced: bool) -> ClientPlan {
     ClientPlan::new(vec![lock, Step::Hold(ms(1_900)), Step::Release])
 }
 
-/// Two masters, one after the other, forget what they knew.
+/// Two masters, one after the other, lose their data.
 fn forgetful(seed: u64, one: [Access; RESOURCES], other: [Access; RESOURCES]) -> Plan {
     let mut plan = Plan::new(seed, 3, vec![holder(one, false), holder(other, false)]);
     let empty = |master| Fault::Crash { master, span: ms(5), keep: Keep::Nothing };

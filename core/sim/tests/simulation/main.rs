@@ -1,5 +1,5 @@
 //! The machine and the front in simulated worlds: what must hold inside Redlock's assumptions, and
-//! that the observer sees what breaks outside of them.
+//! that the observer sees what breaks outside them.
 
 mod assumed;
 mod broken;

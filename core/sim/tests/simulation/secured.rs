@@ -2,7 +2,7 @@
 
 use quorlock_sim::{Plan, Step};
 
-/// Small enough for a build without optimisation; `simulate --secured` runs as many as one likes.
+/// Small enough for a build without optimisation; `simulate --secured` runs any number.
 const ACQUISITIONS: u64 = 1_500;
 
 #[test]
@@ -21,7 +21,7 @@ fn no_promise_is_broken_over_channels_and_with_logins_that_change() {
 }
 
 #[test]
-fn clients_log_in_greeting_and_anew_and_are_refused_now_and_then() {
+fn clients_log_in_when_greeting_and_again_later_and_are_sometimes_refused() {
     let told: String = (0..20).map(|seed| Plan::random_secured(seed).trace().1.to_string()).collect();
     for part in [" HELLO: answered", " HELLO: -WRONGPASS", " AUTH: OK", " AUTH: -WRONGPASS"] {
         assert!(told.contains(part), "{part}");

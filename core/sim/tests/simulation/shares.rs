@@ -25,7 +25,7 @@ fn turns(seed: u64, processes: usize) -> Vec<usize> {
                 if let Some(turns) = turns.borrow_mut().get_mut(number) {
                     *turns += 1;
                 }
-                // An answer that is very late is no matter.
+                // Very late answers do not matter.
                 let _ = guard.release().await;
             }
         });

@@ -34,7 +34,7 @@ fn a_write_on_the_strength_of_an_old_reading_is_a_lost_update() {
 }
 
 #[test]
-fn whoever_comes_with_a_smaller_number_is_refused() {
+fn a_request_with_a_smaller_number_is_refused() {
     let (mut world, store) = (World::new(1), Store::new());
     let [early, late] = [world.client(), world.client()];
     let own = store.clone();
@@ -70,13 +70,13 @@ fn two(mut world: World) -> World {
 }
 
 #[test]
-fn two_holders_end_a_run_unless_they_are_borne() {
+fn two_holders_end_a_run_unless_they_are_allowed() {
     let failure = two(World::new(3)).run(ms(20_000)).unwrap_err();
     assert!(matches!(failure.violation, Violation::TwoHolders { .. }), "{failure}");
     let mut world = two(World::new(3).tolerate_two_holders());
     assert_eq!(world.run(ms(20_000)).unwrap().acquisitions, 2);
     let timeline = world.timeline();
-    let told = "hold valid guards of one resource at once, as was to be expected";
+    let told = "hold valid guards of one resource at once, as expected";
     assert_eq!(timeline.to_string().matches(told).count(), 1, "{timeline}");
     assert!(timeline.picture("two").to_svg().contains(">two hold at once<"));
     // Handshakes are there and can be left out.

@@ -24,7 +24,7 @@ struct Meeting {
 
 const MEETING: Meeting = Meeting { warm: true, one_is_dead: false, settles: true };
 
-/// How many of the clients get the lock; links take 0.5 to 3 ms there and back.
+/// How many of the clients get the lock; messages take 0.5 to 3 ms there and back.
 fn winners(seed: u64, masters: usize, clients: usize, meeting: Meeting) -> usize {
     let Meeting { warm, one_is_dead, settles } = meeting;
     let mut world = World::with_masters(seed, masters).without_timeline();
@@ -88,7 +88,7 @@ fn one_of_the_clients_that_try_at_the_same_instant_gets_the_lock_although_a_mast
 }
 
 #[test]
-fn without_settling_splits_nobody_gets_the_lock_now_and_then() {
+fn without_settling_splits_sometimes_no_client_gets_the_lock() {
     let lost = rounds(Meeting { settles: false, ..MEETING }).filter(|winners| *winners == 0).count();
     assert!(lost > 60, "{lost} of 600 rounds");
 }

@@ -1,4 +1,4 @@
-//! How soon waiters hear of a release when their own process changes the key.
+//! How soon waiters are notified of a release when their own process changes the key.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -50,7 +50,7 @@ fn heard_after(seed: u64) -> Duration {
 }
 
 #[test]
-fn a_waiter_hears_of_a_release_although_its_own_process_has_renewed_the_lock() {
+fn a_waiter_is_notified_of_a_release_although_its_own_process_has_renewed_the_lock() {
     for seed in 0..50 {
         let heard = heard_after(seed);
         assert!(heard < Duration::from_millis(500), "seed {seed}: {heard:?}");
@@ -104,7 +104,7 @@ fn wakes_after(seed: u64, met: Option<Duration>, after: Duration) -> Duration {
 }
 
 #[test]
-fn a_waiter_hears_of_a_release_that_comes_while_it_asks() {
+fn a_waiter_notices_a_release_that_comes_while_it_asks() {
     let met = [None, Some(Duration::from_secs(1)), Some(Duration::from_micros(500))];
     for (seed, met) in (0..600).zip(met.into_iter().cycle()) {
         let after = Duration::from_micros(seed * 37 % 12_000);

@@ -1,4 +1,4 @@
-//! Worlds with tasks of one's own.
+//! Worlds with custom tasks.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -49,7 +49,7 @@ fn a_master_whose_opening_failed_at_once_is_opened_again_before_the_connect_time
 }
 
 #[test]
-fn a_lock_that_is_held_is_told_from_masters_that_do_not_answer() {
+fn a_held_lock_is_distinguished_from_masters_that_do_not_answer() {
     let mut world = World::new(8);
     let (holder, other) = (world.client(), world.client());
     let errors = Rc::new(RefCell::new(Vec::new()));
@@ -96,7 +96,7 @@ fn a_killed_client_leaves_its_lock_to_the_ttl() {
 }
 
 #[test]
-fn a_clock_that_leaps_ends_the_guard_at_once() {
+fn a_clock_that_jumps_ends_the_guard_at_once() {
     let mut world = World::new(13);
     let client = world.client();
     world.inject(ms(100), Fault::ClientJump { client: 0, by: Duration::from_secs(20) });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock_core::Instant;
 use quorlock_sim::{Command, Session};
 
-/// What becomes of an attempt to connect.
+/// What happens to an attempt to connect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
     Accepts,
@@ -14,7 +14,7 @@ pub enum Reach {
     Ignores,
 }
 
-/// What becomes of the commands on connections that stand.
+/// What happens to the commands on open connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {
     Free,
@@ -22,7 +22,7 @@ pub enum Flow {
     Stopped,
     /// Commands are executed, and the replies wait for [`World::deliver`](super::World::deliver).
     RepliesHeld,
-    /// Whatever is written vanishes.
+    /// Everything that is written vanishes.
     BlackHole,
 }
 
@@ -32,10 +32,10 @@ pub struct Master {
     pub flow: Flow,
     /// How long a reply travels.
     pub delay: Duration,
-    /// Whether what it says without being asked gets lost.
+    /// Whether its pushes get lost.
     pub loses_pushes: bool,
     pub server: quorlock_sim::Master,
-    /// Every command that came to be executed: when, its name, and the token that it carried.
+    /// Every executed command: its time, its name, and its token.
     pub executed: Vec<(Instant, &'static str, String)>,
 }
 
@@ -51,7 +51,7 @@ impl Master {
         }
     }
 
-    /// As after SCRIPT FLUSH.
+    /// Empties the script cache, as SCRIPT FLUSH does.
     pub fn forget_scripts(&mut self) {
         self.server.flush_scripts();
     }
@@ -92,7 +92,7 @@ impl Master {
         attempts.map(|(at, _, token)| (*at, token.as_str())).collect()
     }
 
-    /// The tokens that came with a command, in the order of their coming.
+    /// The tokens of a command, in the order of their arrival.
     pub fn tokens(&self, command: &str) -> Vec<&str> {
         let of = self.executed.iter().filter(|(_, name, _)| *name == command);
         of.map(|(_, _, token)| token.as_str()).collect()
@@ -123,7 +123,7 @@ impl Master {
     }
 }
 
-/// The servers' clocks go with the machine's.
+/// The servers' clocks follow the machine's.
 pub fn wall_clock(now: Instant) -> Duration {
     now.since(Instant::ORIGIN)
 }

@@ -96,7 +96,7 @@ impl Drop for World {
     }
 }
 
-/// The timeout of requests here, whatever the default is.
+/// The timeout of requests here, independent of the default.
 pub const REQUEST_TIMEOUT: Duration = ms(50);
 
 pub fn settings(masters: usize) -> ConfigBuilder {
@@ -131,7 +131,7 @@ impl World {
         world
     }
 
-    /// One machine whose connections stand.
+    /// One machine whose connections are open.
     pub fn ready(settings: ConfigBuilder) -> Self {
         let mut world = Self::cold(settings);
         world.pump();
@@ -236,13 +236,13 @@ impl World {
 
     // Questions.
 
-    /// What happened already, without any time passing.
+    /// The events so far, without any time passing.
     pub fn events_now(&mut self) -> Vec<Event> {
         self.pump();
         self.nodes[0].events.drain(..).map(|(_, event)| event).collect()
     }
 
-    /// The next event, however long it takes.
+    /// Waits for the next event without a limit.
     pub fn next_event(&mut self) -> Event {
         self.next_event_of(0)
     }

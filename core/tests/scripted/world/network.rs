@@ -1,4 +1,4 @@
-//! Time, and what passes between machines and masters.
+//! Time, and the messages between machines and masters.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -33,7 +33,7 @@ impl World {
         self.pump();
     }
 
-    /// Jumps to the next thing that happens; false if nothing ever will.
+    /// Jumps to the next event; false if there is none.
     pub fn jump(&mut self) -> bool {
         self.pump();
         let Some(next) = self.next_instant() else { return false };
@@ -170,7 +170,7 @@ impl World {
         moved
     }
 
-    /// What a server tells its connections without having been asked.
+    /// The pushes of a server.
     fn push_news(&mut self, master: usize) {
         let server = &mut self.masters[master];
         server.server.remove_ended(wall_clock(self.now));
@@ -239,7 +239,7 @@ impl World {
         self.drain(node);
     }
 
-    pub fn cut_if_it_stands(&mut self, node: usize, master: usize) {
+    pub fn cut_if_it_is_open(&mut self, node: usize, master: usize) {
         if self.nodes[node].links[master].last().is_some_and(|link| link.stage == Stage::Stands) {
             self.cut(node, master);
         }
@@ -264,7 +264,7 @@ impl World {
                     this.writes[master] += 1;
                     let link =
                         this.links[master].iter_mut().find(|link| link.generation == generation).unwrap();
-                    assert_ne!(link.stage, Stage::Asked, "a write before the connection stands");
+                    assert_ne!(link.stage, Stage::Asked, "a write before the connection is open");
                     let vanishes = self.masters[master].flow == Flow::BlackHole
                         || self.dead.contains(&(master, generation));
                     if link.stage == Stage::Stands && !vanishes {

@@ -20,7 +20,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// Until all have asked, and those that poll have done so more than once.
 const SETTLED: Duration = Duration::from_millis(400);
 
-/// What became of a crowd.
+/// The measurements of a crowd.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Crowd {
     /// Bytes for each waiter, its task included, in the process's resident set; 0 where the system
@@ -31,7 +31,7 @@ pub(crate) struct Crowd {
     pub(crate) rest: Served,
 }
 
-/// Who got the lock.
+/// The waiter that got the lock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Served {
     pub(crate) count: usize,
@@ -64,7 +64,7 @@ fn wait(opened: &Opened, resource: &str, cancelled: usize) -> (usize, Served) {
         })
     };
     let story = async {
-        let held = opened.seek(resource, TTL, WITHIN).await.expect("nobody else wants it");
+        let held = opened.seek(resource, TTL, WITHIN).await.expect("no other client wants it");
         let before = resident();
         let mut tasks: Vec<Task<()>> = (0..WAITERS).map(|_| waiter()).collect();
         opened.transport().sleep(SETTLED).await;

@@ -19,8 +19,7 @@ use super::work::work;
 pub(crate) const HELPER: &str = "helper";
 const TTL: Duration = Duration::from_secs(10);
 
-/// A helper's process. Dropping it kills it, and it ends by itself when nobody gives orders any
-/// more.
+/// A helper's process. Dropping it kills it, and it ends by itself when its input ends.
 pub(crate) struct Helper {
     child: Child,
     orders: ChildStdin,
@@ -60,7 +59,7 @@ impl Helper {
         self.answers.next().expect("the helper lives").expect("the helper writes lines")
     }
 
-    /// Waits for the turns of a helper that was told to work.
+    /// Waits for the turns of a working helper.
     pub(crate) fn turns(&mut self) -> Vec<Turn> {
         let mut turns = Vec::new();
         loop {
@@ -76,7 +75,7 @@ impl Helper {
         self.hear().parse().expect("a time")
     }
 
-    /// Tells it to be a crowd, and waits for what became of it.
+    /// Makes it a crowd, and waits for the measurements.
     pub(crate) fn crowd(&mut self) -> Crowd {
         self.tell("crowd");
         self.hear().parse().expect("a crowd")
@@ -96,7 +95,7 @@ impl Drop for Helper {
     }
 }
 
-/// The whole of a helper's process.
+/// The main function of a helper's process.
 ///
 /// - `work START END REST`: takes turns in this span, with rests; an answer for each, and `done`.
 /// - `hold RESOURCE MILLIS`: takes the lock with this TTL and keeps it; the time of the grant.

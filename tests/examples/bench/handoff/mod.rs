@@ -1,9 +1,9 @@
-//! Prints how locks go from hand to hand, in our ways and in others, as ratios to a floor of raw
+//! Prints how locks pass from holder to holder, in our ways and in others, as ratios to bare
 //! sockets.
 //!
-//! `bench handoff [ROUNDS [SCENARIOS]]`, with scenarios such as `AC`; all unless said.
-//! `tests/RESULTS.md` says what they are. The ways take turns in each round, so that whatever else
-//! the machine does meets all of them.
+//! `bench handoff [ROUNDS [SCENARIOS]]`, with scenarios such as `AC`; by default all.
+//! `tests/RESULTS.md` says what they are. The ways take turns in each round, so that any other load
+//! of the machine affects all of them.
 
 mod crowd;
 mod helper;
@@ -35,13 +35,13 @@ const KILLED_HOLDERS: usize = 10;
 /// Far longer than a release takes, and far shorter than the TTL of what would be left.
 const UNTIL_GONE: Duration = Duration::from_millis(500);
 
-/// The argument that stands before all that is said here.
+/// The argument before all others of this benchmark.
 pub(crate) const NAME: &str = "handoff";
 /// The letters of all scenarios.
 pub(crate) const SCENARIOS: &str = "ARBFPCKD";
 const MASTERS: [usize; 2] = [3, 5];
 
-/// The whole of a helper's process, if that is what is asked for here.
+/// The main function of a helper's process, if this is one.
 pub(crate) fn is_helper(arguments: impl Iterator<Item = String>) -> bool {
     let mut arguments = arguments.peekable();
     let is_one = arguments.next_if(|first| first == helper::HELPER).is_some();
@@ -88,7 +88,7 @@ pub(crate) fn main(rounds: usize, scenarios: &str) {
 /// How many processes take turns in one queue.
 const QUEUES: [(&str, usize); 4] = [("F2", 2), ("F3", 3), ("F8", 8), ("F32", 32)];
 
-/// Fair waiting beside today's way, among few processes and many.
+/// Fair waiting compared with the default, among few processes and many.
 fn queues(masters: &Fleet, rounds: usize) {
     let program = std::env::current_exe().expect("this program has a name");
     for (name, count) in QUEUES {
@@ -154,7 +154,7 @@ fn hand_offs(
             format!("{:.1}", workers.requests(masters)),
             format!("{:.2}", median(figures.iter().map(|figures| figures.changes))),
             format!("{:.2}", median(figures.iter().map(|figures| figures.busiest))),
-            // The worst of all rounds, and not their median, as they are about the worst.
+            // The worst of all rounds instead of the median.
             format!("{:.2}", figures.iter().map(|figures| figures.longest_wait).fold(0.0, f64::max)),
             figures.iter().map(|figures| figures.passed_over).max().unwrap_or_default().to_string(),
             format!("{:.0}", median(figures.iter().map(|figures| figures.per_second))),

@@ -14,7 +14,7 @@ use super::{addresses, clients, median, table};
 
 const PROCESSES: [usize; 4] = [2, 3, 4, 8];
 const BEFORE: &str = "QUORLOCK_BENCH_BEFORE";
-/// The ways whose pace is looked at.
+/// The ways that are measured.
 const WAYS: [&str; 3] = ["blocking", "smol", "tokio"];
 
 pub(crate) fn main(masters: &[RedisServer], rounds: usize) {

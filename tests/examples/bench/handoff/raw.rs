@@ -1,9 +1,8 @@
 //! The floor: what a hand-off costs where all waiters are known, and nothing is between them and
-//! the sockets.
-//!
-//! Waiters stand in a queue of the process. The holder that releases writes the deletion of its key
-//! and the next one's `SET` to every socket in one call, reads until a majority has granted, and
-//! wakes the next one. Nothing else is right here: no timeouts, no validity, no lost connections.
+//! the sockets. Waiters are in a queue of the process. The holder that releases writes the deletion
+//! of its key and the next one's `SET` to every socket in one call, reads until a majority has
+//! granted, and wakes the next one. Everything else is missing: timeouts, validity, handling of
+//! lost connections.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -72,7 +71,7 @@ impl Raw {
             }
         };
         match waits {
-            Some(waits) => waits.recv().expect("the holder hands the lock on"),
+            Some(waits) => waits.recv().expect("the holder hands the lock over"),
             None => {
                 self.wire.lock().unwrap_or_else(PoisonError::into_inner).exchange(resource, None, Some(ttl))
             }
@@ -130,7 +129,7 @@ impl Wire {
     fn read(&mut self) -> Vec<Vec<u8>> {
         let mut waiting: Vec<&mut Socket> =
             self.sockets.iter_mut().filter(|socket| socket.owed > 0).collect();
-        assert!(!waiting.is_empty(), "a majority refused, although nobody else is here");
+        assert!(!waiting.is_empty(), "a majority refused, although there is no other client");
         let mut descriptors: Vec<_> = waiting
             .iter()
             .map(|socket| PollFd::from_borrowed_fd(socket.stream.as_fd(), PollFlags::IN))

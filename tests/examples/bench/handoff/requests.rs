@@ -4,12 +4,12 @@ use std::thread::{self, JoinHandle};
 
 use quorlock_tests::{RedisServer, Value};
 
-/// Ends a count. Whatever was executed before has been shown before.
+/// Ends a count. Everything that was executed before has been shown before.
 const END: &str = "no more requests are counted";
 
-/// Counts what MONITOR shows, on all masters, but for what scripts call: those lines come from
-/// `lua` instead of an address. INFO's `commandstats` and `total_commands_processed` count both
-/// alike. As MONITOR costs the servers time, nothing is timed meanwhile.
+/// Counts the commands that MONITOR shows, on all masters, except those of scripts: these lines
+/// come from `lua` instead of an address. INFO's `commandstats` and `total_commands_processed`
+/// count both alike. As MONITOR costs the servers time, nothing is timed meanwhile.
 pub(crate) struct Requests<'a> {
     masters: &'a [RedisServer],
     counting: Vec<JoinHandle<usize>>,

@@ -1,4 +1,4 @@
-//! What workers write down of their turns, and the figures that this makes.
+//! The records of workers about their turns, and the figures from them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorlock_tests::Summary;
 
-/// One lock that was asked for, granted, held and given back; all in nanoseconds of `history::now`,
+/// One lock that was requested, granted, held and released; all in nanoseconds of `history::now`,
 /// which all processes share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Turn {
@@ -27,7 +27,7 @@ pub(crate) struct Span {
     pub(crate) rest: u64,
 }
 
-/// How the lock went from hand to hand.
+/// How the lock passed from holder to holder.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Figures {
     /// From the beginning of a release until the next worker had the lock.
@@ -40,7 +40,7 @@ pub(crate) struct Figures {
     pub(crate) busiest: f64,
     /// The longest wait, as a multiple of what all workers' turns take on average.
     pub(crate) longest_wait: f64,
-    /// How many turns a worker had to see go to those that had asked later, in the worst case.
+    /// How many turns went to workers that had asked later than a waiting one, in the worst case.
     pub(crate) passed_over: usize,
 }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_in_the_order_of_their_requests_pass_nobody_over() {
+    fn turns_in_the_order_of_their_requests_pass_no_waiter_over() {
         let workers = [vec![turn(0, 0, 10), turn(11, 24, 34)], vec![turn(1, 12, 22), turn(23, 36, 46)]];
         let figures = Figures::of(&workers, Span { start: 0, end: 40, rest: 0 });
         assert_eq!((figures.per_second, figures.changes), (1e8, 1.0));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asked_later_and_was_earlier_is_counted() {
+    fn a_later_request_that_was_served_earlier_is_counted() {
         let workers = [vec![turn(2, 2, 3), turn(4, 5, 6), turn(7, 8, 9)], vec![turn(1, 10, 11)]];
         let figures = Figures::of(&workers, Span { start: 0, end: 9, rest: 0 });
         assert_eq!((figures.changes, figures.busiest, figures.passed_over), (1.0 / 3.0, 0.75, 3));

@@ -12,9 +12,9 @@ use super::raw::Raw;
 /// No worker waits for longer: a way that comes to nothing ends.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// Ours on the blocking transport, as it is unless something is set.
+/// Ours on the blocking transport, with the default settings.
 pub(crate) const PLAIN: &str = "blocking";
-/// The way of those that wait fairly.
+/// The way of fair waiters.
 pub(crate) const FAIR: &str = "fair";
 
 /// One way.
@@ -72,8 +72,7 @@ pub(crate) const WAYS: &[Way] = &[
     },
     #[cfg(feature = "peers")]
     Way { name: "rslock", client: Client::Rslock { pauses: None } },
-    // It pauses for a random number of whole milliseconds below this one, and no number is below
-    // nothing.
+    // It pauses for a random number of whole milliseconds below this one, so zero is not allowed.
     #[cfg(feature = "peers")]
     Way { name: "rslock-eager", client: Client::Rslock { pauses: Some(Duration::from_millis(1)) } },
 ];
@@ -145,7 +144,7 @@ impl Opened {
         &self.transport
     }
 
-    /// Keeps this thread until it has the lock. Async ways run their futures on it.
+    /// Blocks this thread until it has the lock. Async ways run their futures on it.
     pub(crate) fn lock(&self, resource: &str, ttl: Duration) -> Held {
         match (&self.locks, &self.transport) {
             (Locks::Raw(raw), _) => {
@@ -160,7 +159,7 @@ impl Opened {
         }
     }
 
-    /// Gives it back, and keeps this thread until that is done.
+    /// Releases it, and blocks this thread until that is done.
     pub(crate) fn release(&self, held: Held) {
         match (held, &self.locks, &self.transport) {
             (Held::Raw { resource, token, ttl }, Locks::Raw(raw), _) => raw.release(&resource, token, ttl),
@@ -195,7 +194,7 @@ impl Opened {
         }
     }
 
-    /// Gives it back, for tasks.
+    /// Releases it, for tasks.
     pub(crate) async fn give_back(&self, held: Held) {
         match held {
             Held::Raw { .. } => {}

@@ -23,7 +23,7 @@ const TTL: Duration = Duration::from_secs(10);
 const UNTIL_START: Duration = Duration::from_millis(20);
 const RESOURCE: &str = "handoff";
 
-/// Takes turns with others until the end. Each worker has a thread of its own, also where it runs
+/// Takes turns with others until the end. Each worker has its own thread, also where it runs
 /// futures: so all of them can hold the lock by sleeping, which is equally precise for all, and a
 /// timer of a runtime is not.
 pub(crate) fn work(opened: &Opened, span: Span) -> Vec<Turn> {
@@ -57,7 +57,7 @@ impl Workers {
     /// Threads with one client between them.
     pub(crate) fn threads(way: &Way, masters: &[SocketAddr]) -> Self {
         let opened = way.open(masters);
-        opened.release(opened.lock("nobody else's", TTL));
+        opened.release(opened.lock("no one else's", TTL));
         Self { place: Place::Threads(opened), rest: Duration::ZERO }
     }
 

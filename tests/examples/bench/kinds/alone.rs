@@ -1,5 +1,5 @@
-//! One caller that takes and gives back each kind in turn: what a pair costs beside one of a fenced
-//! lock.
+//! One caller that acquires and releases each kind in turn: the cost of a pair compared with a
+//! fenced lock.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::{median, middle};
 use crate::handoff::{Requests, table};
 use crate::usage::Meter;
 
-/// What the others are compared with comes first.
+/// The kind with which the others are compared comes first.
 const KINDS: [Kind; 7] = [
     Kind::Fenced,
     Kind::Lock,
@@ -21,7 +21,7 @@ const KINDS: [Kind; 7] = [
     Kind::FencedSeveral { names: 2, of: 2 },
     Kind::Permit { of: 4 },
 ];
-/// Pairs of one round. The kinds take turns after each pair, so that whatever else the machine does
+/// Pairs of one round. The kinds take turns after each pair, so that any other load of the machine
 /// meets all of them.
 const PAIRS: u32 = 400;
 const COUNTED: usize = 100;
@@ -39,7 +39,7 @@ pub(crate) fn main(masters: &Fleet, rounds: usize) {
     let mut random = Random::new(1);
     let mut pair = |kind: Kind| {
         let start = Instant::now();
-        // Names of its own for each kind, as nobody waits here.
+        // Different names for each kind, because no client waits here.
         let held = kind.take(&locker, &format!("alone-{kind}"), &mut random);
         let acquired = start.elapsed();
         held.give_back();

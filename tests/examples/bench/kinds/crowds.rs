@@ -67,7 +67,7 @@ pub(crate) fn batches(masters: &Fleet, rounds: usize) {
     table::row("B", masters.len(), "3 of 10, 8", &cells);
 }
 
-/// Thirty-two readers in eight processes that leave no gap, and a writer that comes now and then.
+/// Thirty-two readers in eight processes that leave no gap, and a writer that arrives sometimes.
 pub(crate) fn a_writer_among_readers(masters: &Fleet, rounds: usize) {
     let addresses = addresses(masters);
     let hold = Duration::from_millis(50);

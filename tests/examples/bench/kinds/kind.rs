@@ -11,7 +11,7 @@ use super::TTL;
 
 const SHORT_TTL: Duration = Duration::from_secs(1);
 
-/// What is taken and given back.
+/// The kind that is acquired and released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Lock,
@@ -43,7 +43,7 @@ pub(crate) enum Held {
 }
 
 impl Kind {
-    /// Keeps this thread until it has one.
+    /// Blocks this thread until it has one.
     pub(crate) fn take(self, locker: &Locker, resource: &str, random: &mut Random) -> Held {
         let several = |names, of, random: &mut Random| locker.lock_all(choice(resource, names, of, random));
         let held = match self {
@@ -66,7 +66,7 @@ impl Kind {
 }
 
 impl Held {
-    /// Keeps this thread until it is given back. On a machine that is too busy to answer it is free
+    /// Blocks this thread until it is released. On a machine that is too busy to answer it is free
     /// when its TTL is over, and the figures show it.
     pub(crate) fn give_back(self) {
         drop(match self {

@@ -1,4 +1,4 @@
-//! A thousand names at once: for how long a master serves nobody else.
+//! A thousand names at once: for how long a master serves no other client.
 
 use quorlock_tests::{Fleet, Random, RedisServer, Value};
 

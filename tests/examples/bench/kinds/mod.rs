@@ -1,7 +1,7 @@
 //! Measures the kinds of locks beside the exclusive one: several resources at once, readers and
 //! writers, permits.
 //!
-//! `bench kinds [ROUNDS [SCENARIOS]]`, with scenarios such as `OP`; all unless said.
+//! `bench kinds [ROUNDS [SCENARIOS]]`, with scenarios such as `OP`; by default all.
 //! `tests/RESULTS.md` says what they are.
 
 mod alone;
@@ -17,14 +17,14 @@ use quorlock_tests::{Servers, Summary, masters};
 
 use crate::handoff;
 
-/// The argument that stands before all that is said here.
+/// The argument before all others of this benchmark.
 pub(crate) const NAME: &str = "kinds";
 /// The letters of all scenarios.
 pub(crate) const SCENARIOS: &str = "OMBWDP";
 const MASTERS: [usize; 2] = [3, 5];
 const TTL: Duration = Duration::from_secs(10);
 
-/// The whole of a worker's process, if that is what is asked for here.
+/// The main function of a worker's process, if this is one.
 pub(crate) fn is_worker(arguments: impl Iterator<Item = String>) -> bool {
     let mut arguments = arguments.peekable();
     let is_one = arguments.next_if(|first| first == worker::WORKER).is_some();

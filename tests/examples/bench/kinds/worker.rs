@@ -33,8 +33,7 @@ pub(crate) struct Work {
     pub(crate) rest: Duration,
 }
 
-/// A worker's process. Dropping it kills it, and it ends by itself when nobody gives orders any
-/// more.
+/// A worker's process. Dropping it kills it, and it ends by itself when its input ends.
 pub(crate) struct Worker {
     child: Child,
     orders: ChildStdin,
@@ -55,7 +54,7 @@ impl Worker {
         worker
     }
 
-    /// Has it work.
+    /// Makes it work.
     pub(crate) fn work(&mut self, work: Work) {
         let Work { kind, threads, start, end, hold, rest } = work;
         self.tell(&format!("work {kind} {threads} {start} {end} {} {}", hold.as_micros(), rest.as_micros()));
@@ -75,7 +74,7 @@ impl Worker {
         self.answers.next().expect("the worker lives").expect("the worker writes lines")
     }
 
-    /// Waits for the turns of a worker that was told to work.
+    /// Waits for the turns of a working worker.
     pub(crate) fn turns(&mut self) -> Vec<Turn> {
         let mut turns = Vec::new();
         loop {
@@ -112,7 +111,7 @@ pub(crate) fn open(masters: &[SocketAddr]) -> Locker {
     Transport::named("blocking").open(config)
 }
 
-/// The whole of a worker's process.
+/// The main function of a worker's process.
 ///
 /// - `work KIND THREADS START END HOLD REST`: takes turns in this span; an answer for each, and
 ///   `done`.

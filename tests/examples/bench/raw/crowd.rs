@@ -1,18 +1,18 @@
-//! The floor of many threads: each worker has a thread of its own, which is parked until a majority
+//! The floor of many threads: each worker has its own thread, which is parked until a majority
 //! has answered. So a pair costs two wake-ups on top of the exchange.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 
-/// Threads that do nothing but wake up and say so.
+/// Threads that only wake up and report that.
 pub(super) struct Crowd {
     threads: Vec<(Arc<AtomicBool>, JoinHandle<()>)>,
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// Who have been woken and have not said so.
+    /// Threads that were woken and have not reported it.
     abroad: AtomicUsize,
     ends: AtomicBool,
     /// The thread that does the input and output.

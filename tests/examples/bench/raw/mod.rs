@@ -3,11 +3,11 @@
 //!
 //! Each worker is a small state: it sends `SET key token NX PX ttl` to all masters, waits for `+OK`
 //! from a majority, sends the script that compares and deletes to all, waits for `:1` from a
-//! majority, and begins anew. A command is not sent when it is made: all that one turn of the loop
+//! majority, and starts again. A command is not sent when it is made: all that one turn of the loop
 //! makes is collected for each socket and leaves in one write. Then the thread sleeps in `poll`
 //! until a socket has something, reads all that is there, and matches the replies, of one line
 //! each, with the requests in flight, in their order. So a batch is as large as what has come in
-//! meanwhile. Late replies of a minority are read and matched, but nobody waits for them.
+//! meanwhile. Late replies of a minority are read and matched, but not waited for.
 //!
 //! There are no timeouts, no validity and no lost connections, and tokens are counted. In the loop
 //! nothing is allocated for a command once the queues have grown; a turn makes the list for `poll`.
@@ -65,7 +65,7 @@ impl Raw {
         Self { has_threads: true, ..Self::open(addresses) }
     }
 
-    /// Has `workers` workers take their locks again and again. Each of them stops where `goes_on`
+    /// Has `workers` workers take their locks repeatedly. Each of them stops where `goes_on`
     /// says no to its release, and this ends when all have stopped and every reply has come.
     fn run(&mut self, workers: usize, mut goes_on: impl FnMut(Event) -> bool) {
         let mut workers: Vec<Worker> =
@@ -117,8 +117,8 @@ impl Raw {
         }
     }
 
-    /// Writes what has been collected, sleeps for `span` at most, and reads what has come; false if
-    /// nothing can come any more.
+    /// Writes the collected commands, sleeps for at most `span`, and reads all replies; false if
+    /// there can be no further reply.
     fn turn(&mut self, span: Option<Duration>) -> bool {
         self.replies.clear();
         self.sockets.iter_mut().for_each(Socket::write);

@@ -8,7 +8,7 @@ use super::worker::command;
 use super::{Raw, load};
 
 const EXTEND: &str = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end";
-/// What is due within this time leaves together.
+/// Commands that are due within this time are sent together.
 const TURN: Duration = Duration::from_millis(1);
 /// How many locks are taken in one write.
 const STEP: usize = 100;

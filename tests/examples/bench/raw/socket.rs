@@ -38,7 +38,7 @@ impl Socket {
         self.flight.is_empty()
     }
 
-    /// Whether the system has not taken all that was written.
+    /// Whether the system has not accepted all bytes.
     pub(super) fn is_full(&self) -> bool {
         !self.out.is_empty()
     }
@@ -59,7 +59,7 @@ impl Socket {
         }
     }
 
-    /// Adds all replies that have come.
+    /// Adds all replies that have arrived.
     pub(super) fn read(&mut self, replies: &mut Vec<Asked>) {
         loop {
             let free = self.inbox.get_mut(self.rest..).unwrap_or_default();
@@ -76,7 +76,7 @@ impl Socket {
                 if line.last() == Some(&b'\n') {
                     whole += line.len();
                     let asked = self.flight.pop_front().expect("a reply that was asked for");
-                    // Nobody else is here, so that each of them is granted and released.
+                    // There is no other client, so each of them is granted and released.
                     assert!(line == b"+OK\r\n" || line == b":1\r\n", "{}", line.escape_ascii());
                     replies.push(asked);
                 }

@@ -1,4 +1,4 @@
-//! A worker of the floor: one lock that is taken again and again.
+//! A worker of the floor: one lock that is taken repeatedly.
 
 use crate::client::{TTL, resource};
 
@@ -17,7 +17,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// A worker with a key of its own, and the name of the script that releases.
+    /// A worker with its own key, and the name of the script that releases.
     pub(super) fn new(number: usize, release: &str) -> Self {
         let key = resource(number);
         let token = "0".repeat(DIGITS);
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_stands_in_both_commands() {
+    fn both_commands_contain_the_token() {
         let mut worker = Worker::new(7, "sha");
         worker.draw(1_234);
         let token = "00000000000000001234";

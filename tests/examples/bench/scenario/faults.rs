@@ -1,4 +1,4 @@
-//! One caller, while a minority of the masters stands still or is dead.
+//! One caller, while a minority of the masters hangs or is dead.
 
 use std::thread;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::ways::{self, PEERS, RAW, TRANSPORTS};
 
 /// Stopped: they take connections and bytes, and answer nothing.
 pub(crate) const HUNG: &str = "hung";
-/// Killed: nobody listens there any more.
+/// Killed: its port refuses connections.
 pub(crate) const DEAD: &str = "dead";
 
 const WARM_UP: Limit = Limit { pairs: 200, span: Duration::from_millis(200) };
@@ -87,7 +87,7 @@ pub(crate) fn show(name: &'static str, rounds: usize) -> Shown {
             &trials,
             "pair_p50",
         ));
-        // Servers that have just been ended give back what they had.
+        // Servers that have just ended free their memory.
         thread::sleep(Duration::from_millis(100));
     }
     shown

@@ -23,7 +23,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 const STEPS: usize = 100;
 const SPAN: Duration = Duration::from_secs(20);
 const IDLE: Duration = Duration::from_secs(1);
-/// How often all guards are looked at.
+/// How often all guards are checked.
 const SAMPLE: Duration = Duration::from_millis(100);
 const MOST_ROUNDS: usize = 2;
 
@@ -88,7 +88,7 @@ pub(crate) fn measure(way: &str) -> Figures {
     figures
 }
 
-/// Takes some locks at once; those that could be had.
+/// Takes some locks at once, and returns those that were granted.
 fn acquire(ours: &Ours, name: &str, count: usize) -> Vec<Guard> {
     let outcomes = ours.run(count, |number| {
         let request = ours.locker().lock(format!("held-{name}-{number}")).ttl(TTL).renew();
@@ -97,7 +97,7 @@ fn acquire(ours: &Ours, name: &str, count: usize) -> Vec<Guard> {
     outcomes.into_iter().flatten().collect()
 }
 
-/// What this process and the masters do meanwhile.
+/// The load of this process and of the masters meanwhile.
 fn renewals(masters: &[RedisServer], mut meanwhile: impl FnMut()) -> Figures {
     let extended = || masters.iter().map(|master| master.calls(Calls::Extension)).sum::<u64>();
     let before = extended();

@@ -1,4 +1,4 @@
-//! Many workers at once, each with a lock of its own.
+//! Many workers at once, each with its own lock.
 
 use std::time::Duration;
 

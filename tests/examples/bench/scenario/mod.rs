@@ -22,7 +22,7 @@ use crate::ways::PEERS;
 pub(crate) const NAMES: &[&str] =
     &[sequential::NAME, in_flight::NAME, faults::HUNG, faults::DEAD, held::NAME, tls::NAME];
 
-/// What a scenario has to show.
+/// The tables of a scenario.
 #[derive(Default, Debug)]
 pub(crate) struct Shown {
     pub(crate) tables: Vec<Table>,
@@ -42,7 +42,7 @@ pub(crate) fn show(name: &str, rounds: usize) -> Shown {
     }
 }
 
-/// Measures one way, in a process of its own.
+/// Measures one way, in its own process.
 pub(crate) fn measure(name: &str, way: &str, words: &[&str]) -> Figures {
     match name {
         sequential::NAME => sequential::measure(way, words),

@@ -69,7 +69,7 @@ pub(crate) fn measure(way: &str, words: &[&str]) -> Figures {
     figures
 }
 
-/// From the opening of a locker until its only master votes, each time with sessions of its own:
+/// From the opening of a locker until its only master votes, each time with its own sessions:
 /// connection, whole handshake and greeting.
 fn handshakes(url: &str) -> Vec<Duration> {
     let opened = |_| {

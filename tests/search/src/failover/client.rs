@@ -14,12 +14,12 @@ use quorlock_core::{
 pub(super) const TTL: Duration = Duration::from_millis(2_000);
 /// What passes in a tick.
 pub(super) const TICK: Duration = Duration::from_millis(1_000);
-/// A connection is opened anew after this.
+/// A connection is opened again after this.
 const RECONNECT: Duration = Duration::from_millis(1);
-/// The lock that all want.
+/// The lock that all clients request.
 const NAME: &str = "r";
 
-/// What is said to a machine.
+/// An input of a machine.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Input {
     Closed,
@@ -30,22 +30,22 @@ pub(super) enum Input {
     Tick,
 }
 
-/// What a machine does then.
+/// The reaction of a machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Effect {
     Write(Vec<u8>),
     Close,
 }
 
-/// The node that comes next, and what is done then.
+/// The next node, and the reaction.
 type Reaction = (usize, Rc<[Effect]>);
 
-/// A machine with what its caller knows, by what has been said to it so far.
+/// A machine with its caller's knowledge, after a sequence of inputs.
 #[derive(Clone)]
 struct Node {
     machine: Machine<Seeded>,
     master: MasterId,
-    /// What the client's own clock shows.
+    /// The time on the client's clock.
     now: Instant,
     /// The connection that it wants, and the one that it has.
     wanted: Option<u32>,
@@ -57,7 +57,7 @@ struct Node {
     extends: bool,
 }
 
-/// All machines that there have been.
+/// All machines that were visited.
 pub(super) struct Book {
     nodes: Vec<Node>,
     steps: HashMap<(usize, Input), Reaction>,
@@ -90,7 +90,7 @@ impl Book {
         self.nodes.len()
     }
 
-    /// The node after this input, and what is done then.
+    /// The node after this input, and the reaction.
     pub(super) fn react(&mut self, node: usize, input: Input) -> Reaction {
         if let Some(known) = self.steps.get(&(node, input.clone())) {
             return known.clone();

@@ -6,20 +6,20 @@
 //! compares with real servers. The group is a primary and a replica, and what is searched is every
 //! order of:
 //!
-//! - *Requests* of the clients, each to whichever server it is connected to. They move at any time.
+//! - *Requests* of the clients, each to the server that it is connected to, which changes at any
+//!   time.
 //! - *Replication*: a write reaches the replica at any time, and what that acknowledges is read at
 //!   any time, also when it has been promoted meanwhile. The end of the link is read last. Until
-//!   then the primary takes it for a replica that it has just heard of.
+//!   then the primary counts it as a replica with a recent acknowledgement.
 //! - *Waits* (`WAIT`): each ends when the replica has confirmed, or without that at any time.
-//! - *A promotion* at any time while the primary goes on, and the former primary's change of sides.
-//! - *Ticks* of half a TTL, up to the horizon.
-//!
-//! Which of these lose nothing:
+//! - *A promotion* at any time while the primary continues, and the former primary's change of
+//!   sides.
+//! - *Ticks* of half a TTL, up to the horizon. Simplifications that lose no behaviour:
 //!
 //! - *A request* is executed when it is sent, and answered at once: validity counts from there, so
-//!   anything later only shortens it. Where the answer does not come, the connection ends.
+//!   anything later only shortens it. If the answer does not arrive, the connection ends.
 //! - *A greeting* is one step: none of its requests is a vote.
-//! - *News of keys* is lost. No client waits for another one here.
+//! - *Notifications of keys* are lost. No client waits for another one here.
 //!
 //! Two machines are the same here if the same has been said to them, so states are counted
 //! several times. A scenario bounds what each client may do.
@@ -35,10 +35,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use self::client::{Book, Input};
 use self::state::State;
 
-/// What is searched.
+/// The scenario of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failover {
-    /// What clients declare as `replicas=`; zero is the restart guard alone.
+    /// The `replicas=` of clients; zero is the restart guard alone.
     pub declared: u8,
     /// How often each client asks for the lock.
     pub attempts: [u8; CLIENTS],
@@ -58,18 +58,18 @@ pub struct Failover {
     pub bound: usize,
 }
 
-/// What a search of failovers found.
+/// The result of a search of failovers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailoverReport {
-    /// How many different states were met. They are told apart by 128 bits.
+    /// How many different states were visited. They are distinguished by 128 bits.
     pub states: usize,
     /// How many steps the furthest state is away from the beginning.
     pub depth: usize,
-    /// Whether there is no state left that was not met.
+    /// Whether every state was visited.
     pub complete: bool,
     /// How many states of a machine there were.
     pub machines: usize,
-    /// The shortest way to two holders, a line for each step, if there is one.
+    /// The shortest path to two holders, a line for each step, if there is one.
     pub two_holders: Option<Vec<String>>,
 }
 
@@ -129,7 +129,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A state that was met: the one before, and the step that led here.
+/// A visited state: the one before, and the step that led here.
 type Origin = Option<(usize, Step)>;
 
 impl Failover {

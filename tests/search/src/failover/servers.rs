@@ -19,11 +19,11 @@ const START: Duration = Duration::from_secs(1_750_000_000);
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) model: Rc<Master>,
-    /// What stands for the model, once it has been asked for: a model has much that seldom changes.
+    /// The digest of the model, once it was computed: much of a model seldom changes.
     digest: Cell<Option<[u64; 2]>>,
     /// By how much its clock is ahead.
     ahead: Duration,
-    /// The other one, as its replica.
+    /// The other server, as its replica.
     pub(super) link: Option<Link>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Link {
     pub(super) stream: Vec<Changes>,
     /// What it has acknowledged last, and the primary has not read.
     pub(super) unread: Option<u64>,
-    /// It follows no longer, which the primary reads last.
+    /// It has stopped following, which the primary reads last.
     pub(super) ended: bool,
 }
 
@@ -93,7 +93,7 @@ impl Server {
         self.link = Some(Link { unread: Some(self.model.offset()), ..Link::default() });
     }
 
-    /// What was changed is on its way to the replica.
+    /// Changes are on their way to the replica.
     pub(super) fn replicate(&mut self) {
         let changes = self.model().take_changes();
         if let Some(link) = self.link.as_mut().filter(|link| !link.ended) {
@@ -101,7 +101,7 @@ impl Server {
         }
     }
 
-    /// A replica has not been heard of for less than a second, whatever that is worth.
+    /// A replica's last acknowledgement is less than a second old, which proves little.
     pub(super) fn refresh(&mut self, tick: u8) {
         let clock = self.clock(tick);
         self.model().hear_replica(PORT, 0, clock);

@@ -44,7 +44,7 @@ impl State {
         Self { tick: 0, servers: Server::group(failover), clients, changes: 0 }
     }
 
-    /// Everything that can happen now.
+    /// All possible next steps.
     pub(super) fn steps(&self, failover: &Failover, book: &Book) -> Vec<Step> {
         let mut steps = Vec::new();
         let bounds = failover.attempts.iter().zip(&failover.extensions).zip(&failover.moves);
@@ -163,7 +163,7 @@ impl State {
         (seat.at, seat.session, seat.waiting) = (None, Session::new(), None);
     }
 
-    /// Something is said to a client's machine, and whatever follows from it at once.
+    /// An input for a client's machine, and everything that follows from it at once.
     fn tell(&mut self, client: usize, input: Input, book: &mut Book) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {

@@ -19,18 +19,18 @@ pub(super) const TTL: u16 = 2_000;
 /// How many tokens and places a waiter may draw in all.
 pub(super) const DRAWN: u8 = 96;
 
-/// What a waiter hears.
+/// An input of a waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Input {
-    /// A master said this to a request of that round.
+    /// A master gave this answer to a request of that round.
     Said { master: u8, round: u8, said: Said },
     /// A request of that round has no answer.
     Lost { master: u8, round: u8, fate: Fate },
-    /// A master tells that its turn has come.
+    /// A master notifies it of its turn.
     Told { master: u8 },
     /// Its timer fires.
     Wake,
-    /// The holder lets go.
+    /// The holder releases the lock.
     Release,
     /// The caller gives up.
     Cancel,
@@ -49,7 +49,7 @@ impl Input {
     }
 }
 
-/// What a waiter does with an input.
+/// The reaction of a waiter to an input.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Done {
     /// Requests, each for the masters in its mask.
@@ -138,7 +138,7 @@ impl Life {
             sought.take(self.now, &mut around).expect("a grant that is new");
         }
         let mut done = self.react(rules, &around);
-        // What it still hears changes nothing.
+        // Further inputs change nothing.
         done.is_over |= matches!(input, Input::Release | Input::Cancel);
         done
     }
@@ -203,7 +203,7 @@ fn small(number: u64) -> u8 {
     u8::try_from(number).expect("small numbers")
 }
 
-/// What the rest of the search asks about a waiter.
+/// The facts about a waiter that the search uses.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Facts {
     /// The number of its token.

@@ -3,8 +3,8 @@
 use super::book::Book;
 use super::state::{MASTERS, State, WAITERS};
 
-/// In what order the masters may be: `order[place]` is the master that comes to that place. Those
-/// that there are not stay where they are.
+/// A possible order of the masters: `order[place]` is the master at that place. Masters that do not
+/// exist keep their places.
 const ORDERS: [[u8; MASTERS]; 6] = [[0, 1, 2], [1, 0, 2], [0, 2, 1], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 /// Buffers for finding representatives.

@@ -1,10 +1,10 @@
-//! One request of a waiter to a master, and what the master said to it.
+//! One request of a waiter to a master, and the master's answer.
 
 use quorlock_core::internals::Action;
 
 use super::state::Bytes;
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Does {
     /// It enters the queue, and acquires the lock; without a place it acquires the lock alone.
@@ -12,7 +12,7 @@ pub(super) enum Does {
     Enter,
     /// It keeps the place.
     Stay,
-    /// It takes the token back, and reads who holds the lock.
+    /// It takes the token back, and reads the holder of the lock.
     Undo,
     /// It takes the token back, and leaves the queue if it has a place.
     Release,
@@ -33,7 +33,7 @@ impl Does {
 /// For how long what is ahead lives, where nothing depends on it: a lease of a place.
 pub(super) const LEFT: u16 = 1_000;
 
-/// What a master said. Lives are in milliseconds.
+/// The answer of a master. Lives are in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Said {
     Yes,
@@ -52,7 +52,7 @@ pub(super) enum Said {
         number: u8,
         left: u16,
     },
-    /// It is first, and nobody holds the lock.
+    /// It is first, and the lock is free.
     Free {
         number: u8,
     },
@@ -91,7 +91,7 @@ pub(super) struct Item {
     pub(super) token: u8,
     /// The number of the place among its waiter's; zero for none.
     pub(super) place: u8,
-    /// Which number the place is to have there; zero for one that the master chooses.
+    /// The number that the place must have there; zero for one that the master chooses.
     pub(super) number: u8,
     /// Whether it is to have no larger one either.
     pub(super) is_exact: bool,
@@ -101,7 +101,7 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// What is done behind a request that was left behind, or for one that was not answered.
+    /// The request that follows one that was left behind or not answered.
     pub(super) fn release(self) -> Self {
         let place = if self.does == Does::Undo { 0 } else { self.place };
         Self { does: Does::Release, token: self.token, place, ..Self::default() }
@@ -111,7 +111,7 @@ impl Item {
         matches!(self.does, Does::Undo | Does::Release)
     }
 
-    /// The same for nobody: an undo is a release then.
+    /// The same without a client: an undo is a release then.
     pub(super) fn for_nobody(self) -> Self {
         let does = if self.does == Does::Undo { Does::Release } else { self.does };
         Self { does, round: 0, ..self }

@@ -3,36 +3,37 @@
 //!
 //! A waiter here is a lock with its bid, and each of its steps is the shipped code's. A master is a
 //! model of the scripts of the queue (`wire/script/queue.rs`); a test compares it with the model of
-//! a whole server. What is searched is every order of:
+//! a whole server. The search covers every order of:
 //!
-//! - *Requests and answers*, each connection in order and as late as it likes.
+//! - *Requests and answers*, each connection in order, with any delay.
 //! - *The release of the first holder*, on each master for itself, and those of waiters that were
 //!   granted the lock.
 //! - *Timers*: a round that is lost is closed at any time. Where waiters are `patient`, a place is
 //!   renewed once a quorum has answered; otherwise at any time.
-//! - *News*: a master tells that the turn of a waiter has come at any time while it has.
+//! - *Notifications*: a master notifies a waiter of its turn at any time while it is first.
 //! - *Waiters that die or give up*, connections that end or are given up, with requests that are
 //!   executed late or never, and masters that forget the largest number, each as often as the
-//!   scenario has it.
-//! - *What nobody renews*: a place ends at any time once its waiter has left it or is gone, and so
-//!   does a lock that its waiter does not know any more. Where `lapses` is set, the place of a
-//!   holder does, too.
+//!   scenario allows.
+//! - *Places that are not renewed*: a place ends at any time once its waiter has left it or is
+//!   gone, and so does a lock that its waiter does not know any more. Where `lapses` is set, the
+//!   place of a holder does, too.
 //!
 //! # What is checked
 //!
 //! - *Exclusion*: no two waiters hold the lock.
-//! - *Order*: a waiter whose number is settled is not passed by one that drew its place afterwards.
-//!   Exempt are one that waits without a place, and one that gave up a connection on which its
-//!   place was asked for: a master may have forgotten that.
-//! - *Never stuck*: where nothing is under way and nobody but the first holder has the lock, that
-//!   one lets go, and one of those that wait gets it. So it must be with all masters, and while any
-//!   one is down where the others are a quorum. News are lost from there on, messages take no time
-//!   and timers fire when they are due: the shipped code is run so until one is granted the lock.
+//! - *Order*: a waiter whose number is settled is not passed over by one that drew its place
+//!   afterwards. Exempt are one that waits without a place, and one that gave up a connection on
+//!   which its place was asked for: a master may have forgotten that.
+//! - *Never stuck*: where nothing is under way and only the first holder has the lock, it releases
+//!   the lock, and one of the waiters gets it. This must hold with all masters, and while any one
+//!   is down where the others are a quorum. Notifications are lost from there on, messages take no
+//!   time and timers fire when they are due: the shipped code is run so until one is granted the
+//!   lock.
 //!
-//! # Which of these lose nothing
+//! # Simplifications that lose no behaviour
 //!
-//! - *A grant is taken at once*, and a lock that is released is over: its waiter hears nothing
-//!   more.
+//! - *A grant is taken at once*, and a lock that is released is over: its waiter gets no further
+//!   inputs.
 //! - *A connection that ends* is followed by the next one at once.
 //! - *Places that are renewed do not end*: the order is promised for those alone.
 //! - *Masters may be exchanged*, as in the other searches. Waiters are told apart, since of two
@@ -41,7 +42,7 @@
 //! - *What a master does* is done directly before what depends on it: the arrival of its answer, or
 //!   something else on that master. Nothing else can tell whether it was done before.
 //! - *Attempts*: a step by which a waiter would make more attempts than the scenario has is not
-//!   taken. From the state before it all must get on, too.
+//!   taken. From the state before it, all waiters must be served too.
 
 mod book;
 mod canon;
@@ -63,7 +64,7 @@ use self::world::{Next, World};
 use crate::Level;
 use crate::visited::{Seen, fingerprint};
 
-/// What is searched.
+/// The scenario of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fair {
     /// How many masters there are, up to three.
@@ -92,7 +93,7 @@ pub struct Fair {
     pub losses: u8,
     /// How often a master forgets the largest number.
     pub forgets: u8,
-    /// A fault that is to be found.
+    /// A fault that the search must find.
     pub flaw: Option<FairFlaw>,
     /// Whether masters are told apart by name: then the same states are met several times.
     pub named: bool,
@@ -106,16 +107,16 @@ pub struct Fair {
 pub enum FairFlaw {
     /// Each master keeps its waiters in the order of their arrival there.
     ByArrival,
-    /// A grant takes the place out of the queue.
+    /// A grant removes the place from the queue.
     GrantRemovesPlace,
-    /// What takes a lost attempt back takes the place out of the queue.
+    /// The undo of a lost attempt removes the place from the queue.
     UndoRemovesPlace,
     /// A new place gets the number after the largest that a master remembers, also while locks
     /// wait.
     NumbersBeginAnew,
 }
 
-/// What must not be.
+/// A violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FairViolation {
@@ -123,14 +124,14 @@ pub enum FairViolation {
     TwoHolders,
     /// A waiter whose number was settled was passed by one that came afterwards.
     Overtaken,
-    /// Nobody holds the lock, and none of those that wait gets it.
+    /// The lock is free, and no waiter gets it.
     Stuck {
         /// The master that is down from here on.
         down: Option<usize>,
     },
 }
 
-/// What a search of fair waiting found.
+/// The result of a search of fair waiting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FairReport {
     /// How many different states were met, of which those that differ in the names of masters count
@@ -140,15 +141,15 @@ pub struct FairReport {
     pub named: u64,
     /// How many steps the furthest state is away from the beginning.
     pub depth: usize,
-    /// Whether there is no state left that was not met.
+    /// Whether every state was visited.
     pub complete: bool,
     /// How many states of a waiter there were.
     pub waiters: usize,
-    /// From how many states all went on to a grant.
+    /// From how many states all continued to a grant.
     pub ends: u64,
-    /// What must not be, if it was met.
+    /// The violation, if one was found.
     pub violation: Option<FairViolation>,
-    /// The shortest way to it, a line for each step.
+    /// The shortest path to it, a line for each step.
     pub story: Vec<String>,
 }
 
@@ -157,9 +158,9 @@ impl fmt::Display for FairViolation {
         match self {
             Self::TwoHolders => f.write_str("two waiters hold the lock"),
             Self::Overtaken => f.write_str("a waiter was passed by one that came after it"),
-            Self::Stuck { down: None } => f.write_str("nobody gets the lock any more"),
+            Self::Stuck { down: None } => f.write_str("no waiter gets the lock any more"),
             Self::Stuck { down: Some(master) } => {
-                write!(f, "nobody gets the lock any more while m{master} is down")
+                write!(f, "no waiter gets the lock any more while m{master} is down")
             }
         }
     }
@@ -186,13 +187,13 @@ impl Fair {
         bound: usize::MAX,
     };
 
-    /// Goes through every state, nearest first, until one must not be or the bound is reached.
+    /// Goes through every state, nearest first, until a violation is found or the bound is reached.
     ///
-    /// `progress` is called now and then with the depth and the number of states so far.
+    /// `progress` is called occasionally with the depth and the number of states so far.
     pub fn search(&self, mut progress: impl FnMut(usize, usize)) -> FairReport {
         let mut world = World::new(self);
         let mut canon = Canon::default();
-        // How each state was first reached: from which, and by which of the ways on from there.
+        // How each state was first reached: from which state, and by which of its steps.
         let (mut seen, mut origins) = (Seen::new(), vec![(0u32, 0u16)]);
         let initial = world.initial();
         let shape = initial.shape;
@@ -272,7 +273,7 @@ impl Fair {
         }
     }
 
-    /// Goes the way again with the names that the masters had at the beginning.
+    /// Repeats the path with the names that the masters had at the beginning.
     fn retell(&self, world: &mut World, canon: &mut Canon, path: &[u16]) -> Vec<String> {
         let mut story = Vec::new();
         let mut state = world.initial();
@@ -312,7 +313,7 @@ impl Fair {
     }
 }
 
-/// The ways that lead from the first state to this one.
+/// The steps that lead from the first state to this one.
 fn way_to(origins: &[(u32, u16)], state: u32) -> Vec<u16> {
     let (mut ways, mut at) = (Vec::new(), state);
     while let Some(&(before, way)) = origins.get(at as usize).filter(|_| at > 0) {

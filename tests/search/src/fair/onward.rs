@@ -1,5 +1,5 @@
-//! How a state goes on where nothing more gets in the way: messages take no time, timers fire when
-//! they are due, and no waiter is told of anything that it has not asked.
+//! How a state continues without further faults: messages take no time, timers fire when
+//! they are due, and no waiter gets a notification.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::item::LEFT;
 use super::state::{MASTERS, Stage, State, WAITERS};
 use super::world::{World, execute_next, heard, send};
 
-/// For how long it goes on, in milliseconds: twice as long as all that was left behind lives.
+/// How long it continues, in milliseconds: twice the life of everything that was left behind.
 const HORIZON: u16 = 2 * (TTL + LEFT);
 /// How many messages and timers there may be until then: a waiter that asks without a pause has
 /// more.

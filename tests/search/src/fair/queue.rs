@@ -1,4 +1,5 @@
-//! What the scripts of `wire/script/queue.rs` do to a master, and those of a lock without a place.
+//! The effects of the scripts of `wire/script/queue.rs` on a master, and of those of a lock without
+//! a place.
 
 use super::book::TTL;
 use super::item::{Does, Item, LEFT, Said};
@@ -96,7 +97,7 @@ impl Master {
         }
     }
 
-    /// Those whose time is over end.
+    /// Ends expired places and locks.
     pub(super) fn expire(&mut self, now: u16) {
         self.key = self.key.filter(|key| key.until > now);
         self.queue = self.queue.filtered(|place| place.until > now);
@@ -113,7 +114,7 @@ impl Master {
             || self.queue.iter().any(|place| place.client == HOLDER)
     }
 
-    /// Whether a place of this client is first, and nobody holds the lock.
+    /// Whether a place of this client is first, and the lock is free.
     pub(super) fn is_free_for(&self, client: u8, place: u8) -> bool {
         let first = self.queue.iter().next();
         let is_next = place == 0 || first.is_some_and(|it| (it.client, it.place) == (client, place));

@@ -1,4 +1,4 @@
-//! One state of the world, and the bytes that stand for it.
+//! One state of the world, and the bytes that represent it.
 
 use super::item::Item;
 use super::queue::{Key, Place};
@@ -34,13 +34,14 @@ pub(super) struct Seat {
     pub(super) node: u32,
     /// How often it has renewed its place, or tried again without one.
     pub(super) renewals: u8,
-    /// Those whose place was drawn after this one's number was settled: they must not pass it.
+    /// The waiters whose place was drawn after this one's number was settled: they must not pass
+    /// it.
     pub(super) behind: u8,
     /// Whether a master may have forgotten its place.
     pub(super) may_be_forgotten: bool,
 }
 
-/// Everything between a waiter and a master.
+/// The messages between a waiter and a master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Link {
     /// Whether the master cannot be reached.
@@ -92,7 +93,7 @@ impl Focus {
     }
 }
 
-/// A master with what leads to it.
+/// A master with its connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Master {
     pub(super) key: Option<Key>,

@@ -1,4 +1,4 @@
-//! What can happen next.
+//! The possible next steps.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::book::{Book, Facts};
 use super::queue::{Key, Place};
 use super::state::{Focus, Link, Master, Seat, Stage, State};
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     Begin {
@@ -17,12 +17,12 @@ pub(super) enum Step {
     Wake {
         waiter: usize,
     },
-    /// A master tells a waiter that its turn has come there.
+    /// A master notifies a waiter of its turn.
     Tell {
         waiter: usize,
         master: usize,
     },
-    /// The waiter that was granted the lock lets go of it.
+    /// The waiter that was granted the lock releases it.
     Release {
         waiter: usize,
     },
@@ -58,11 +58,11 @@ pub(super) enum Step {
     Leave {
         master: usize,
     },
-    /// A lock that nobody releases ends.
+    /// A lock that will not be released ends.
     EndKey {
         master: usize,
     },
-    /// A place that nobody renews ends.
+    /// A place that is not renewed ends.
     EndPlace {
         master: usize,
         at: usize,
@@ -114,7 +114,7 @@ impl fmt::Display for Step {
                 write!(f, "m{master} executes what w{waiter} left behind on a former connection")
             }
             Self::Leave { master } => write!(f, "m{master} executes the release of the first holder"),
-            Self::EndKey { master } => write!(f, "a lock that nobody releases ends on m{master}"),
+            Self::EndKey { master } => write!(f, "a lock that will not be released ends on m{master}"),
             Self::EndPlace { master, at } => write!(f, "the place {at} of m{master}'s queue ends"),
             Self::Forget { master } => write!(f, "m{master} forgets the largest number"),
         }
@@ -161,7 +161,7 @@ pub(super) fn enabled(state: &State, fair: &Fair, book: &Book, steps: &mut Vec<S
         if budgets.forgets > 0 && it.counter > 0 && ended < 2 {
             steps.push(Step::Forget { master });
         }
-        // What comes behind one that has ended moves up.
+        // Places after one that has ended move up.
         let first = usize::from(ended).saturating_sub(3);
         for (at, place) in it.queue.iter().enumerate().skip(first) {
             if is_not_renewed(state, fair, place, book) {
@@ -218,13 +218,13 @@ fn may_wake(fair: &Fair, seat: &Seat, facts: Facts) -> bool {
     facts.has_timer && !facts.is_held && (!facts.waits || seat.renewals < fair.renewals && is_in_time)
 }
 
-/// Whether a lock is one that nobody knows any more: its waiter is gone, or makes another attempt.
+/// Whether no client knows a lock any more: its waiter is gone, or makes another attempt.
 fn is_left(state: &State, key: Key, book: &Book) -> bool {
     let Some(seat) = state.seats().get(usize::from(key.client)) else { return false };
     seat.stage == Stage::Gone || book.facts(seat.node).token != key.token
 }
 
-/// Whether nobody renews a place: its waiter is gone, has left it, or holds the lock.
+/// Whether a place is not renewed: its waiter is gone, has left it, or holds the lock.
 fn is_not_renewed(state: &State, fair: &Fair, place: Place, book: &Book) -> bool {
     let Some(seat) = state.seats().get(usize::from(place.client)) else { return fair.lapses };
     let facts = book.facts(seat.node);

@@ -1,4 +1,5 @@
-//! What happens: the shipped waiters, connections between them and the masters, and the queues.
+//! The effects of steps: the shipped waiters, connections between them and the masters, and the
+//! queues.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -20,7 +21,7 @@ enum Stop {
     Violation(FairViolation),
 }
 
-/// Where some steps lead.
+/// The result of some steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next<'a> {
     State(&'a State),
@@ -205,7 +206,7 @@ impl World {
         self.tell_all(state, waiter, VecDeque::from([input]))
     }
 
-    /// Tells a waiter, and all that follows from it at once.
+    /// Passes an input to a waiter, and carries out everything that follows at once.
     fn tell_all(
         &mut self,
         state: &mut State,
@@ -233,7 +234,7 @@ impl World {
         Ok(())
     }
 
-    /// Keeps account of who came behind whom, and of who holds the lock.
+    /// Records the order of the waiters, and the holder of the lock.
     fn follow_order(&self, state: &mut State, waiter: usize, before: u32) -> Result<(), Stop> {
         let (was, is) = (self.book.facts(before), self.book.facts(state.seat(waiter).node));
         let others = || (0..state.shape.waiters).filter(|other| *other != waiter);
@@ -252,7 +253,7 @@ impl World {
             for (other, seat) in
                 state.seats_mut().iter_mut().enumerate().filter(|(other, _)| *other != waiter)
             {
-                debug_assert_ne!(other, waiter, "nobody is behind itself");
+                debug_assert_ne!(other, waiter, "no waiter is behind itself");
                 let facts = self.book.facts(seat.node);
                 let waits = facts.is_settled && !facts.is_held && !seat.may_be_forgotten;
                 seat.behind &= !(1 << waiter);
@@ -291,7 +292,7 @@ impl World {
     }
 }
 
-/// What a waiter hears by an answer; nothing where it waits for none.
+/// The input of a waiter from an answer; `None` if it waits for none.
 pub(super) fn heard(master: usize, item: Item) -> Option<Input> {
     let master = u8::try_from(master).unwrap_or(u8::MAX);
     let said = item.said?;
@@ -326,7 +327,7 @@ pub(super) fn execute_next(state: &mut State, waiter: usize, master: usize, now:
     }
 }
 
-/// A waiter is gone: nobody hears what the masters say.
+/// A waiter is gone: the answers of the masters are lost.
 fn end(state: &mut State, waiter: usize) {
     let seat = state.seat_mut(waiter);
     (seat.stage, seat.node, seat.renewals, seat.behind) = (Stage::Gone, 0, 0, 0);
@@ -336,7 +337,7 @@ fn end(state: &mut State, waiter: usize) {
     }
 }
 
-/// Forgets answers that nobody hears.
+/// Forgets answers without a receiver.
 fn tidy(state: &mut State) {
     let gone: [bool; WAITERS] =
         std::array::from_fn(|waiter| state.seats().get(waiter).is_some_and(|seat| seat.stage == Stage::Gone));

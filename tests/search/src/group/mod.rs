@@ -1,23 +1,22 @@
-//! One primary with its replicas, and every way in which a failover may go.
+//! One primary with its replicas, and every possible failover.
 //!
 //! This one is a model alone: no shipped code runs in it. It has what the scripts for masters with
-//! replicas do (`wire/script/replicas.rs`) and what a connection makes of `WAIT`
-//! (`connection/confirming.rs`), and looks whether two clients that count votes so can ever hold
-//! one lock at once.
+//! replicas do (`wire/script/replicas.rs`) and the connection's handling of `WAIT`
+//! (`connection/confirming.rs`), and checks whether two clients that count votes in this way can
+//! ever hold one lock at once.
 //!
 //! - *Replication is asynchronous*: a write reaches each replica at any time, and its
 //!   acknowledgement is read by the primary at any time, also when the replica has been promoted
 //!   meanwhile. The end of a link is read after the acknowledgements before it.
-//! - *Any replica may be promoted at any time*, while its primary goes on, and may lose its key
-//!   with that, because its clock was ahead. Any server may follow any primary from some time on,
-//!   and take its data. A server may restart without data.
+//! - *Any replica may be promoted at any time*, while its primary continues, and may lose its key
+//!   at that moment, because its clock was ahead. Any server may follow any primary from some time
+//!   on, and take its data. A server may restart without data.
 //! - *A primary's idea of its replicas* is its links, of which one replica may have two: `WAIT`
-//!   counts both, the script does not; lag is not looked at, because no safety rests on it.
+//!   counts both, the script does not; lag is not modelled, because safety does not depend on it.
 //! - *Requests* are executed when they are sent: validity counts from there, so a later execution
-//!   only shortens it. The answer arrives at any time, or never. A client asks whichever server it
-//!   likes.
-//! - *Spares* follow nobody at the beginning. Where there are some, only they change sides, and one
-//!   stands in for a server that has been promoted: that is outside of what is promised.
+//!   only shortens it. The answer arrives at any time, or never. A client may ask any server.
+//! - *Spares* follow no server at the beginning. If there are some, only they change sides, and
+//!   one replaces a server that has been promoted: that is outside the promises.
 //! - *Time* goes in ticks. A lock is valid for a tick less than its TTL, because of drift; keys and
 //!   quarantines may end a tick early.
 //!
@@ -38,14 +37,14 @@ type Tick = u8;
 const TTL: Tick = 3;
 const CLIENTS: usize = 2;
 
-/// What is searched.
+/// The scenario of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Group {
     /// How many servers there are at the beginning: a primary and those that follow it.
     pub servers: u8,
-    /// How many further servers follow nobody yet.
+    /// How many further servers follow no server yet.
     pub spares: u8,
-    /// What clients declare as `replicas=`; zero is the restart guard alone.
+    /// The `replicas=` of clients; zero is the restart guard alone.
     pub declared: u8,
     /// How often replicas are promoted.
     pub promotions: u8,
@@ -59,14 +58,14 @@ pub struct Group {
     pub horizon: u8,
     /// Whether a quarantine begins with the first request, and not when the replicas are complete.
     pub early_quarantine: bool,
-    /// What is wrong with it.
+    /// The fault.
     pub flaw: Option<GroupFlaw>,
 }
 
 /// A fault that the search must find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupFlaw {
-    /// No vote waits for replicas; the scripts look at them.
+    /// No vote waits for replicas; the scripts check them.
     NoWait,
     /// Votes wait for one replica less than is declared.
     OneLess,
@@ -74,12 +73,12 @@ pub enum GroupFlaw {
     ExtensionsDoNotWait,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupReport {
     /// How many different states there are.
     pub states: usize,
-    /// The shortest way to two holders, a line for each step, if there is one.
+    /// The shortest path to two holders, a line for each step, if there is one.
     pub two_holders: Option<Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! One state of a group, and what of it makes a difference.
+//! One state of a group, reduced to what makes a difference.
 
 use super::{CLIENTS, Tick};
 
@@ -26,7 +26,7 @@ pub(super) struct Link {
     pub(super) stream: Vec<Data>,
     /// How many writes are behind the last acknowledgement that the primary has read.
     pub(super) unheard: u8,
-    /// It follows no longer, which the primary reads last.
+    /// It has stopped following, which the primary reads last.
     pub(super) ended: bool,
     /// How many writes it has not acknowledged then.
     pub(super) lost: u8,
@@ -109,7 +109,7 @@ impl State {
             for link in &mut server.links {
                 link.stream.iter_mut().for_each(tidy);
                 if !asked.contains(&Some(number)) {
-                    // What is acknowledged by now is asked about by nobody.
+                    // No client asks about writes that are acknowledged by now.
                     link.unheard = link.unsent();
                 }
             }
@@ -132,8 +132,8 @@ impl State {
         self.ids - 1
     }
 
-    /// A server ceases to be what it was: those that it followed read its end later, and clients
-    /// that wait there are told at once.
+    /// A server ends its role: the servers that it followed read its end later, and waiting clients
+    /// get an error at once.
     pub(super) fn leave(&mut self, server: u8) {
         for link in self.servers.iter_mut().flat_map(|it| &mut it.links).filter(|it| it.replica == server) {
             if !link.ended {

@@ -17,7 +17,7 @@ use crate::{Outcome, words};
 
 /// One check.
 struct Step {
-    /// How `cargo xtask check NAME` calls it.
+    /// Its name in `cargo xtask check NAME`.
     name: &'static str,
     /// What holds if it passes.
     title: &'static str,

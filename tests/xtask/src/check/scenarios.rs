@@ -1,9 +1,9 @@
-//! The examples, and the scenarios on other masters than those of the test command.
+//! The examples, and the scenarios on kinds of masters that the test command does not use.
 
 use crate::Outcome;
 use crate::process::{cargo, program, read, run, target};
 
-/// Those that end by themselves and need no server.
+/// The examples that end by themselves and need no server.
 const EXAMPLES: [&str; 14] = [
     "cache_refill",
     "cron",
@@ -54,7 +54,7 @@ fn built(example: &str) -> String {
     target().join("debug/examples").join(example).to_string_lossy().into_owned()
 }
 
-/// The test command leaves tests out where there is no `redis-server`. Here there must be one.
+/// The test command leaves tests out if there is no `redis-server`. Here there must be one.
 pub(super) fn real() -> Outcome {
     let left_out = read(cargo(&SCENARIOS).args(["--quiet", "--", "--list", "--ignored"]))?;
     print!("{left_out}");

@@ -1,4 +1,4 @@
-//! Checks that are a command each.
+//! Checks that consist of one command.
 
 use std::fs;
 
@@ -62,7 +62,7 @@ fn metadata() -> Outcome<String> {
 }
 
 /// Compares a digest of 40 simulated worlds: of the build with assertions, and of the release
-/// build. Behind the tests both are there already.
+/// build. After the tests both are already built.
 pub(super) fn seed() -> Outcome {
     let digest = |build: &[&str]| {
         let mut command = cargo(&["run", "--quiet", "--example", "simulate"]);
@@ -85,7 +85,7 @@ pub(super) fn tests() -> Outcome {
     run(&mut program("bash", &["-euo", "pipefail", "-c", command]))
 }
 
-/// The block behind the marker of the test command.
+/// The block after the marker of the test command.
 fn test_command(readme: &str) -> Option<&str> {
     let (_, rest) = readme.split_once("<!-- the test command -->\n```sh\n")?;
     let (command, _) = rest.split_once("\n```")?;

@@ -19,8 +19,8 @@ pub(crate) struct Claim {
     /// those without are kept out
     #[arg(long, conflicts_with = "permits")]
     shared: bool,
-    /// Take one of K permits of RESOURCE, which at most K clients hold at the same time. A lock of
-    /// the same name is another thing. All clients should give the same K
+    /// Take one of K permits of RESOURCE, which at most K clients hold at the same time. A lock
+    /// with the same name is independent of it. All clients should give the same K
     #[arg(long, value_name = "K", value_parser = permits, conflicts_with = "also")]
     permits: Option<u32>,
     /// Lock this resource too, all or none; repeat the option for each resource
@@ -59,7 +59,7 @@ impl Claim {
         self.permits
     }
 
-    /// Whether it is one resource that nobody shares.
+    /// Whether it is one resource that is not shared.
     pub(crate) fn is_plain(&self) -> bool {
         !self.shared && self.permits.is_none() && self.names().len() == 1
     }

@@ -8,15 +8,15 @@ use super::common::{Hidden, Masters, url};
 /// Print tags whose slots are on different masters of a cluster
 ///
 /// All keys of one redis+cluster:// URL begin with its tag, so that they are in one slot, on one
-/// master of the cluster. Several such URLs make a quorum that goes on while one of these masters
-/// fails over, if their tags are on different ones. This command asks a node which slots each
+/// master of the cluster. Several such URLs form a quorum that continues while one of these masters
+/// fails over, if their tags are on different masters. This command asks a node which slots each
 /// master has, and prints a URL for each tag. It changes nothing.
 ///
-/// Slots that are moved later can bring two tags together. Then these two have one vote, and
-/// nothing else happens. Quorlock says so.
+/// Slots that are moved later can bring two tags together. These two then have one vote, which
+/// Quorlock reports; nothing else changes.
 ///
-/// URL is any node, such as redis://host:7000, or a redis+cluster:// URL with several. A login that
-/// it has is used and not printed: PASSWORD is in its place.
+/// URL is any node, such as redis://host:7000, or a redis+cluster:// URL with several. A password
+/// in it is used but not printed: PASSWORD is in its place.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/cluster-plan.txt"))]
 pub(crate) struct ClusterPlanArguments {
@@ -25,7 +25,7 @@ pub(crate) struct ClusterPlanArguments {
     named: Vec<Hidden<String>>,
     #[command(flatten)]
     pub(crate) nodes: Masters,
-    /// How many tags to print, each on a master of its own
+    /// How many tags to print, each on a different master
     #[arg(long, value_name = "N", default_value = "3", value_parser = count)]
     pub(crate) masters: u16,
     /// Print one JSON object
@@ -34,7 +34,7 @@ pub(crate) struct ClusterPlanArguments {
 }
 
 impl ClusterPlanArguments {
-    /// What the environment may fill in, with the node behind the command among those of `-m`.
+    /// What the environment may fill in, with the node after the command among those of `-m`.
     pub(super) fn incomplete(&mut self) -> &mut Masters {
         self.nodes.add(std::mem::take(&mut self.named));
         &mut self.nodes

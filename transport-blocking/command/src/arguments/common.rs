@@ -78,7 +78,7 @@ impl TlsArguments {
         }
     }
 
-    /// What is said here; `None` if that is nothing.
+    /// What these options say; `None` if none is given.
     pub(crate) fn security(&self) -> Result<Option<Tls>, TlsError> {
         if *self == Self::default() {
             return Ok(None);
@@ -124,7 +124,7 @@ pub(super) fn url(given: OsString) -> Result<Hidden<String>, &'static str> {
     match given.into_string() {
         Err(_) => Err("is not valid UTF-8: percent-encode the odd bytes as %XX"),
         Ok(url) if url.trim().is_empty() => {
-            Err("is empty: write a master's URL behind it, such as redis://host:6379")
+            Err("is empty: write a master's URL after it, such as redis://host:6379")
         }
         Ok(url) => Ok(Hidden(url)),
     }
@@ -202,8 +202,8 @@ pub(crate) struct Seek {
     /// mention it
     #[arg(short = 'E', long, value_name = "N", default_value = "1", value_parser = exit_code)]
     pub(crate) conflict_exit_code: u8,
-    /// Number the grant: each grant has a larger number than all before, for a store that refuses
-    /// smaller ones
+    /// Number the grant: each grant has a larger number than all earlier ones, for a store that
+    /// refuses smaller numbers
     #[arg(long)]
     pub(crate) fenced: bool,
     /// Wait in one queue with all clients that do so: first come, first served. For a lock of one
@@ -298,7 +298,7 @@ pub(super) fn resource(name: OsString) -> Result<OsString, &'static str> {
 /// How much is said, and how.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Speech {
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
     /// Print more; repeat the option for still more

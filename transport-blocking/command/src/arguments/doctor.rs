@@ -9,19 +9,19 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use super::common::{Guarded, Hidden, Masters, Prefix, Terms, resource, url};
 
-/// Tell which promises of Quorlock hold on these masters
+/// Report which promises of Quorlock hold on these masters
 ///
 /// Asks all masters at once what they are and how they are set up: version, role, replicas,
-/// persistence, eviction, notifications, permissions, clock, round trip. Then it says in words
-/// which promises hold on them, and what to change where one does not. It changes nothing there.
+/// persistence, eviction, notifications, permissions, clock, round trip. Then it reports which
+/// promises hold on them, and what to change where one does not. It changes nothing on the masters.
 ///
-/// Name the masters behind the command, with -m, or in QUORLOCK_MASTERS. Say --restart-guard as
-/// your clients do: without it the guard counts as used where most masters have its marker.
-/// Permissions are those of the user in each URL. Give --prefix, and with --resource the name of a
-/// lock, where they are restricted to some keys. Passwords are never printed.
+/// Name the masters after the options, with -m, or in QUORLOCK_MASTERS. Give the --restart-guard
+/// that your clients use: without it the guard counts as used if most masters have its marker.
+/// Permissions are those of the user in each URL. If they are restricted to some keys, give
+/// --prefix, and the name of a lock with --resource. Passwords are never printed.
 ///
-/// A master that does not answer delays nothing: the whole command takes nine seconds at most, and
-/// about one where all answer.
+/// A master that does not answer delays nothing: the whole command takes at most nine seconds, and
+/// about one second if all answer.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/doctor.txt"))]
 pub(crate) struct DoctorArguments {
@@ -60,8 +60,8 @@ impl DoctorArguments {
         OsStr::as_bytes(&self.resource)
     }
 
-    /// What the environment may fill in, with the masters that stand behind the command among those
-    /// of `-m`.
+    /// What the environment may fill in, with the masters that follow the command among those of
+    /// `-m`.
     pub(super) fn incomplete(&mut self) -> (&mut Masters, &mut Prefix) {
         self.masters.add(std::mem::take(&mut self.named));
         (&mut self.masters, &mut self.prefix)

@@ -1,5 +1,5 @@
-//! The variables of the environment: where masters and proofs of locks come from, and where proofs
-//! go.
+//! The variables of the environment: masters and proofs of locks are read from them, and proofs are
+//! written to them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,13 +11,13 @@ use quorlock_blocking::{Config, ConfigBuilder, FencingToken, Resumption, Token};
 use super::Claim;
 use crate::waiting::Hold;
 
-/// The variables of the environment that mean something here. What proves that a lock is ours comes
-/// from them only: everybody on the machine can see a command's arguments.
+/// The variables of the environment that are read here. The token of a lock comes only from them,
+/// because every user of the machine can see a command's arguments.
 #[derive(Default)]
 pub(crate) struct Environment {
-    /// The masters when no `-m` names any.
+    /// The masters if no `-m` names any.
     pub(crate) masters: Option<OsString>,
-    /// What keys begin with when no `--prefix` says it.
+    /// The prefix of keys if there is no `--prefix`.
     pub(crate) prefix: Option<OsString>,
     /// The files for TLS that no option names: issuers, certificate and key.
     pub(crate) tls: [Option<OsString>; 3],
@@ -25,32 +25,32 @@ pub(crate) struct Environment {
     pub(crate) proofs: BTreeMap<String, OsString>,
 }
 
-/// A variable's value, with its name for an error about it.
+/// A variable's value, with its name for errors.
 struct Variable {
     name: String,
     value: OsString,
 }
 
-/// What the environment has about one lock.
+/// The proof of one lock in the environment.
 struct Proof {
     token: Variable,
     fence: Option<Variable>,
 }
 
 impl Environment {
-    /// The variable that tells what is locked.
+    /// The variable with the name of the lock.
     pub(crate) const RESOURCE: &str = "QUORLOCK_RESOURCE";
-    /// The variable that proves who holds the lock.
+    /// The variable with the token.
     pub(crate) const TOKEN: &str = "QUORLOCK_TOKEN";
-    /// The variable that numbers the grant.
+    /// The variable with the number of the grant.
     pub(crate) const FENCE: &str = "QUORLOCK_FENCE";
-    /// The variable that tells which one of the permits it is.
+    /// The variable with the index of the permit.
     pub(crate) const PERMIT: &str = "QUORLOCK_PERMIT";
 
     /// The variables of `--cacert`, `--cert` and `--key`.
     const TLS: [&str; 3] = ["QUORLOCK_CACERT", "QUORLOCK_CERT", "QUORLOCK_KEY"];
 
-    /// That of this process.
+    /// Returns the environment of this process.
     pub(crate) fn of_process() -> Self {
         let mut proofs = BTreeMap::new();
         for (name, value) in std::env::vars_os() {
@@ -63,9 +63,9 @@ impl Environment {
         Self { masters, prefix, tls: Self::TLS.map(std::env::var_os), proofs }
     }
 
-    /// The variables that tell of a lock, each with its value. Where there is none, the variable is
-    /// removed: another lock may have left it there. Each is there twice: for the lock that was
-    /// taken last, and for each resource of this lock alone, which no other lock overwrites.
+    /// The variables of a lock, each with its value. A variable without a value is unset, because
+    /// another lock may have set it. Each exists twice: for the lock that was taken last, and for
+    /// each resource of this lock alone, which no other lock overwrites.
     pub(crate) fn of_lock(claim: &Claim, lock: &impl Hold, token: String) -> Vec<(String, Option<String>)> {
         let values = [
             (Self::TOKEN, Some(token)),
@@ -81,9 +81,9 @@ impl Environment {
         variables
     }
 
-    /// What `variable` is called for this lock alone, so that two locks of one script do not
-    /// overwrite each other's: ASCII letters and digits of the name stay, and every other byte is
-    /// written as `_` and two hexadecimal digits.
+    /// The name of `variable` for this lock alone, so that two locks of one script do not overwrite
+    /// each other's: ASCII letters and digits stay, and every other byte is written as `_` and two
+    /// hexadecimal digits.
     pub(crate) fn own(variable: &str, resource: &[u8]) -> String {
         let mut name = format!("{variable}_");
         for byte in resource {
@@ -124,14 +124,14 @@ impl Environment {
         prefix.map_err(|_| format!("{name} is not valid UTF-8: choose a prefix that is."))
     }
 
-    /// What proves that this lock is ours, for one that is to be extended.
+    /// The proof of this lock, to extend it.
     pub(crate) fn resumption(&self, resource: &[u8]) -> Result<Resumption, String> {
         let Proof { token, fence } = self.proof(resource).ok_or_else(no_token)?;
         token.resumption(fence.as_ref().map(Variable::fencing_token).transpose()?)
     }
 
-    /// The same for one that is to be released. Its number is not looked at: a release needs none,
-    /// so none can be wrong.
+    /// The same, to release it. A release needs no number, so the number is not read and cannot be
+    /// wrong.
     pub(crate) fn unnumbered(&self, resource: &[u8]) -> Result<Resumption, String> {
         self.proof(resource).ok_or_else(no_token)?.token.resumption(None)
     }
@@ -141,8 +141,8 @@ impl Environment {
         Ok(self.unnumbered(resource)?.token)
     }
 
-    /// The proof of this lock: in variables of its own, or else in those of the lock that was taken
-    /// last.
+    /// The proof of this lock: from its own variables, or else from those of the lock that was
+    /// taken last.
     fn proof(&self, resource: &[u8]) -> Option<Proof> {
         let pair = |token: String, fence: String| {
             let variable = |name: String| {
@@ -160,7 +160,7 @@ impl Variable {
     fn resumption(&self, fence: Option<FencingToken>) -> Result<Resumption, String> {
         self.value.to_str().and_then(|text| Resumption::from_text(text, fence)).ok_or_else(|| {
             format!(
-                "{} is no token: quorlock acquire prints one, of 40 hexadecimal digits or more.",
+                "{} is not a token: quorlock acquire prints one, of 40 hexadecimal digits or more.",
                 self.name
             )
         })
@@ -168,7 +168,7 @@ impl Variable {
 
     fn fencing_token(&self) -> Result<FencingToken, String> {
         let number = self.value.to_str().and_then(|number| number.parse().ok()).and_then(FencingToken::new);
-        number.ok_or_else(|| format!("{} is no number that quorlock acquire --fenced printed.", self.name))
+        number.ok_or_else(|| format!("{} is not a number that quorlock acquire --fenced printed.", self.name))
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_has_variables_of_its_own_with_names_that_a_shell_takes() {
+    fn a_lock_has_its_own_variables_with_names_that_a_shell_accepts() {
         let own = |resource: &[u8]| Environment::own(Environment::TOKEN, resource);
         assert_eq!(own(b"deploy"), "QUORLOCK_TOKEN_deploy");
         assert_eq!(own(b"invoice:42"), "QUORLOCK_TOKEN_invoice_3a42");
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(of(&["QUORLOCK_TOKEN_b", "QUORLOCK_FENCE_a", "QUORLOCK_FENCE"]), None);
         let last = Some(("QUORLOCK_TOKEN".to_owned(), Some("QUORLOCK_FENCE".to_owned())));
         assert_eq!(of(&["QUORLOCK_TOKEN", "QUORLOCK_FENCE", "QUORLOCK_TOKEN_b"]), last);
-        // The number of another lock is not taken for this one's.
+        // The number of another lock is not used for this one.
         let own = Some(("QUORLOCK_TOKEN_a".to_owned(), None));
         assert_eq!(of(&["QUORLOCK_TOKEN", "QUORLOCK_FENCE", "QUORLOCK_TOKEN_a"]), own);
     }

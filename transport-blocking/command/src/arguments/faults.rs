@@ -6,8 +6,8 @@ use quorlock_sim::{Fault, Keep, When};
 
 use crate::duration;
 
-/// The kinds, each with who it is about: `c` a client, `m` a master, `p` a client and a master; and
-/// whether it lasts.
+/// The kinds, each with what it is about: `c` a client, `m` a master, `p` a client and a master;
+/// and whether it lasts.
 const KINDS: [(&str, char, bool); 13] = [
     ("pause", 'c', true),
     ("kill", 'c', false),
@@ -62,7 +62,7 @@ pub(super) fn parse(text: &str) -> Result<(When, Fault), String> {
         (Some(span), true) => at(span)?,
         (None, false) => Duration::ZERO,
         (None, true) => {
-            return Err(format!("{kind} needs a span behind its time, as in {kind}:{who}@300ms+2s"));
+            return Err(format!("{kind} needs a span after its time, as in {kind}:{who}@300ms+2s"));
         }
         (Some(_), false) => return Err(format!("{kind} takes no span: write {kind}:{who}@300ms")),
     };

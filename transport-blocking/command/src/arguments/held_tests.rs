@@ -9,7 +9,7 @@ use super::*;
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff00112233";
 
-/// What `arguments` mean over one master.
+/// Parses `arguments` with one master.
 fn read(arguments: &[&str]) -> Result<Subcommand, Instead> {
     let environment = Environment { masters: Some("redis://:hunter2@a".into()), ..Environment::default() };
     parse(std::iter::once("quorlock").chain(arguments.iter().copied()).map(OsString::from), &environment)
@@ -30,7 +30,7 @@ fn holding(token: Option<&str>, fence: Option<&str>) -> Environment {
 }
 
 #[test]
-fn acquire_has_what_run_has_for_the_acquisition() {
+fn acquire_has_the_same_options_for_the_acquisition_as_run() {
     let words = ["acquire", "-n", "-E7", "--ttl=1m", "--fenced", "--restart-guard=2m", "-v", "--json", "job"];
     let Ok(Subcommand::Acquire(acquire)) = read(&words) else { panic!() };
     assert_eq!((acquire.seek.claim.as_bytes(), acquire.seek.wait()), (&b"job"[..], Wait::OneTry));
@@ -104,7 +104,7 @@ fn a_bootstrap_needs_the_guard_and_nothing_else() {
 }
 
 #[test]
-fn an_option_of_another_subcommand_is_told_whose_it_is() {
+fn an_option_of_another_subcommand_is_refused_with_its_name() {
     for (written, says) in [
         (
             &["extend", "--fenced", "job"][..],

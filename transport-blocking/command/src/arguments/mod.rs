@@ -51,7 +51,7 @@ struct CommandLine {
     subcommand: Subcommand,
 }
 
-/// What the caller wants done.
+/// The subcommand to carry out.
 #[derive(Debug, PartialEq, Eq, clap::Subcommand)]
 pub(crate) enum Subcommand {
     Run(Box<RunArguments>),
@@ -85,7 +85,7 @@ impl Subcommand {
         Ok(self)
     }
 
-    /// Whether masters are trusted whatever certificates they show.
+    /// Whether masters are trusted with any certificate.
     pub(crate) fn trusts_anybody(&mut self) -> bool {
         self.places().0.is_some_and(|masters| masters.tls.tls_insecure)
     }
@@ -113,12 +113,12 @@ impl Subcommand {
     }
 }
 
-/// Why there is no subcommand to carry out.
+/// What to do instead of a subcommand.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Instead {
-    /// This text was asked for: the help or the version.
+    /// Print this text: the help or the version.
     Print(String),
-    /// The command line is wrong; a whole sentence says what to do.
+    /// The command line is wrong; the sentence says what to do.
     Refuse(String),
 }
 
@@ -156,8 +156,8 @@ pub(crate) fn described() -> clap::Command {
     })
 }
 
-/// The same for parsing: `-h` and `--help` print one and the same text, with the description above
-/// the options.
+/// The same for parsing: `-h` and `--help` print the same text, with the description above the
+/// options.
 fn command() -> clap::Command {
     let fold = |command: clap::Command| {
         let description = command.get_long_about().map(ToString::to_string).unwrap_or_default();

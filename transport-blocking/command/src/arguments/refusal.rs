@@ -23,7 +23,7 @@ pub(super) fn sentence(error: &Error, root: &mut Command, words: &[OsString]) ->
     match error.kind() {
         ErrorKind::UnknownArgument => match concerned {
             Some(option) if !is_behind_dashes(&option, words) => unknown(error, root, &subcommand, &option),
-            _ => format!("There is an argument too many: write {usage}.{}", surplus(&name)),
+            _ => format!("There is one argument too many: write {usage}.{}", surplus(&name)),
         },
         ErrorKind::MissingRequiredArgument => {
             let missing = strings(error, ContextKind::InvalidArg);
@@ -74,9 +74,9 @@ fn outside(error: &Error, root: &Command) -> String {
     let example = "write quorlock run [OPTIONS] RESOURCE COMMAND, or quorlock --help";
     match (error.kind(), option(error, ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(option)) => match owners(root, &option).as_slice() {
-            [] => format!("There is no option {option}; quorlock --help lists what there is."),
+            [] => format!("There is no option {option}; quorlock --help lists all options."),
             owners @ [owner, ..] => {
-                format!("Write {option} behind {}: quorlock {owner} {option} ...", joined(owners, "or"))
+                format!("Write {option} after {}: quorlock {owner} {option} ...", joined(owners, "or"))
             }
         },
         (ErrorKind::InvalidSubcommand, _) => {
@@ -98,11 +98,11 @@ fn unknown(error: &Error, root: &Command, subcommand: &Command, option: &str) ->
             )
         }
         ([], None) => {
-            let hint = if name == "run" { " Options of COMMAND go behind it." } else { "" };
-            format!("There is no option {option}; quorlock {name} --help lists what there is.{hint}")
+            let hint = if name == "run" { " Options of COMMAND go after it." } else { "" };
+            format!("There is no option {option}; quorlock {name} --help lists its options.{hint}")
         }
         (owners, _) => format!(
-            "{option} is an option of {}, not of {name}; quorlock {name} --help lists what there is.",
+            "{option} is an option of {}, not of {name}; quorlock {name} --help lists its options.",
             joined(owners, "and")
         ),
     }
@@ -113,7 +113,7 @@ fn surplus(subcommand: &str) -> String {
     match subcommand {
         "acquire" => " To run a command under the lock, use quorlock run.".to_owned(),
         "extend" | "release" => format!(
-            " The token belongs in the variable {}: everybody on the machine can see arguments.",
+            " The token belongs in the variable {}: every user of the machine can see arguments.",
             Environment::TOKEN
         ),
         "simulate" => " quorlock simulate --list names the scenarios.".to_owned(),
@@ -143,14 +143,14 @@ fn option(error: &Error, kind: ContextKind) -> Option<String> {
     (is_plain && !letters.is_empty()).then(|| named.to_owned())
 }
 
-/// The argument without a name of its own that an error is about, such as `RESOURCE`.
+/// The argument without its own name that an error is about, such as `RESOURCE`.
 fn placeholder(error: &Error) -> Option<String> {
     let named = strings(error, ContextKind::InvalidArg);
     let inner = named.first()?.trim_start_matches(['[', '<']).split([']', '>']).next()?;
     (inner.bytes().all(|byte| byte.is_ascii_uppercase()) && !inner.is_empty()).then(|| inner.to_owned())
 }
 
-/// `--wait <DURATION>` without what stands behind the option; `<RESOURCE>` without its brackets.
+/// `--wait <DURATION>` without the value after the option; `<RESOURCE>` without its brackets.
 fn bare(argument: &str) -> &str {
     argument.split([' ', '=']).next().unwrap_or_default().trim_matches(['[', ']', '<', '>', '.'])
 }

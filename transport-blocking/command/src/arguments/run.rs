@@ -34,9 +34,9 @@ pub(crate) struct RunArguments {
     /// Hold the lock no longer than this: then COMMAND gets TERM, and KILL when the lock runs out
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) max_hold: Option<Duration>,
-    /// Keep others out until this time since the grant, also when COMMAND ends sooner: quorlock
-    /// ends at once, and the lock by itself. For jobs that all machines start at one time by clocks
-    /// that differ a little
+    /// Keep others out until this time since the grant, even if COMMAND ends sooner: quorlock ends
+    /// then, and the lock expires later. For jobs that all machines start at the same time, with
+    /// clocks that differ a little
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) at_least: Option<Duration>,
     /// How long before the lock runs out COMMAND gets TERM; it gets KILL shortly before the lock

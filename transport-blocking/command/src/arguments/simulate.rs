@@ -17,9 +17,9 @@ use crate::simulate::Scenario;
 /// the same code that takes real locks. An observer that sees everything reports whether a promise
 /// was broken. No server is needed, and the same options print the same on every machine.
 ///
-/// The scenarios are each run with a defence, which prevents harm. Without SCENARIO, the options
-/// describe a world: clients that each want one lock, hold it and release it. A world that breaks a
-/// promise is shrunk: what the breach does not need is left out.
+/// Each scenario runs with a defence, which prevents harm. Without SCENARIO, the options describe a
+/// world: each client requests one lock, holds it and releases it. If a promise is broken, the
+/// world is shrunk: faults that the breach does not need are left out.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/simulate.txt"))]
 pub(crate) struct SimulateArguments {
@@ -37,7 +37,7 @@ pub(crate) struct SimulateArguments {
     /// List the scenarios with their defences, and end
     #[arg(long)]
     pub(crate) list: bool,
-    /// The seed of all chance
+    /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed)]
     pub(crate) seed: u64,
     /// Print all that happened, even if no promise was broken
@@ -53,7 +53,7 @@ pub(crate) struct SimulateArguments {
     pub(crate) world: WorldOptions,
 }
 
-/// A world of one's own.
+/// A world that the options describe.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Options of a world")]
 pub(crate) struct WorldOptions {
@@ -75,7 +75,7 @@ pub(crate) struct WorldOptions {
     /// What goes wrong; repeat the option for each fault
     #[arg(long = "fault", value_name = "FAULT", value_parser = faults::parse)]
     pub(crate) faults: Vec<(When, Fault)>,
-    /// Make up all of that from the seed
+    /// Generate all of that from the seed
     #[arg(
         long,
         conflicts_with_all = ["masters", "clients", "ttl", "fenced", "restart_guard", "faults"],
@@ -116,7 +116,7 @@ impl SimulateArguments {
             }
             let is_late = matches!(when, When::At(at) if *at > LONGEST_TTL);
             if is_late || fault.span() > LONGEST_TTL {
-                return Err("--fault has times up to 60s only.".to_owned());
+                return Err("--fault accepts times up to 60s.".to_owned());
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The subcommands with few options of their own.
+//! The subcommands with few options.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::duration;
 
 /// Take a lock and leave it held, for a script
 ///
-/// Takes the lock RESOURCE, prints what proves it as lines for a shell, and ends. The lock is not
-/// renewed: it runs out after its TTL unless quorlock extend comes before that, and quorlock
-/// release releases it. Where one command is all that needs the lock, quorlock run is safer: it
-/// renews the lock, and ends the command in time.
+/// Takes the lock RESOURCE, prints its token as lines for a shell, and ends. The lock is not
+/// renewed: it runs out after its TTL unless quorlock extend extends it before, and quorlock
+/// release releases it. If only one command needs the lock, quorlock run is safer: it renews the
+/// lock, and ends the command in time.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/acquire.txt"))]
 pub(crate) struct AcquireArguments {
@@ -43,8 +43,8 @@ impl AcquireArguments {
 /// Make a lock that quorlock acquire took last longer
 ///
 /// Makes the lock RESOURCE last for the TTL from now on, if more than half of the masters still
-/// have its key with the token in QUORLOCK_TOKEN. The lock stays held, and nothing is printed. A
-/// TTL that ends sooner than the lock does changes nothing. Every master is asked once. Give
+/// have its key with the token in QUORLOCK_TOKEN. The lock stays held, and nothing is printed. If
+/// the lock already lasts longer than the TTL, nothing changes. Every master is asked once. Give
 /// --shared, --permits and --also as they were given to quorlock acquire.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/extend.txt"))]
@@ -100,19 +100,19 @@ impl ReleaseArguments {
 /// Show what each master reports about a lock
 ///
 /// Asks all masters at once, and changes nothing there. The first line sums the answers up: whether
-/// one holder has the lock on a quorum of masters and for how long still, whether it is free, or
-/// why that is not known. Then follows a line for each master: what it has, whether it votes, its
-/// server and version, its role, its uptime.
+/// one holder has the lock on a quorum of masters and how much longer, whether it is free, or why
+/// that is not known. A line for each master follows: its key, whether it votes, its server and
+/// version, its role, its uptime.
 ///
-/// Of a lock that is shared the first line tells how many readers, or how many of which group, have
-/// it, when the last of them ends, and whether a writer waits. With --permits K it tells which
-/// permits of the semaphore RESOURCE are held, and a line for each of these tells for how long.
+/// For a shared lock, the first line says how many readers, or how many of which group, have it,
+/// when the last of them ends, and whether a writer waits. With --permits K it says which permits
+/// of the semaphore RESOURCE are held, and a line for each of these says for how long.
 ///
-/// The holder of the lock is called holder a, another one holder b: the same letter is the same
-/// token. A key with the token in QUORLOCK_TOKEN, as run and acquire set it, is called ours. Tokens
-/// are never printed, nor are passwords.
+/// Holders are called holder a, holder b and so on: the same letter is the same token. A key with
+/// the token in QUORLOCK_TOKEN, which run and acquire set, is called ours. Tokens and passwords are
+/// never printed.
 ///
-/// A master that does not answer delays nothing: the whole command takes two seconds at most.
+/// A master that does not answer delays nothing: the whole command takes at most two seconds.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/status.txt"))]
 pub(crate) struct StatusArguments {
@@ -121,7 +121,7 @@ pub(crate) struct StatusArguments {
     /// RESOURCE is a semaphore with K permits, not a lock
     #[arg(long, value_name = "K", value_parser = permits)]
     pub(crate) permits: Option<u32>,
-    /// Print nothing: the exit code tells
+    /// Print nothing; only the exit code reports the state
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Print one JSON object
@@ -134,17 +134,17 @@ pub(crate) struct StatusArguments {
 /// Delete a lock that another client holds
 ///
 /// Deletes the key of RESOURCE on all masters, without its token. This is for a lock whose holder
-/// is known to be dead and whose TTL is long. A key that is no string is no lock, and is never
-/// deleted. Of a lock that is shared, all readers lose it.
+/// is known to be dead and whose TTL is long. A key that is not a string is not a lock, and is
+/// never deleted. If the lock is shared, all readers lose it.
 ///
 /// With --permits K it deletes the permits of the semaphore RESOURCE, all that are held or only the
 /// one that --index names.
 ///
-/// The holder of the lock is not notified at once: it learns of it with its next renewal. Until
-/// then it may go on as if the lock were held, while another client holds it already. Only fencing
-/// tokens keep it out of what the lock protects; see --fenced of quorlock run.
+/// The holder of the lock is not notified at once: it learns of it at its next renewal. Until then
+/// it may continue as if it held the lock, while another client already holds it. Only fencing
+/// tokens protect what the lock protects; see --fenced of quorlock run.
 ///
-/// At a terminal the command shows the state of the lock, and asks for its name first. Elsewhere it
+/// At a terminal, the command first shows the state of the lock and asks for its name. Elsewhere it
 /// needs --yes-delete-it-whoever-holds-it.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/force-release.txt"))]
@@ -170,12 +170,12 @@ pub(crate) struct ForceReleaseArguments {
 ///
 /// With --restart-guard a master that may have lost its data does not vote until all locks that it
 /// may have forgotten have run out. New masters look the same. This command tells all of them that
-/// nothing can be locked yet, so that they vote at once. If all of them vote already, nothing needs
-/// to be done.
+/// nothing can be locked yet, so that they vote at once. If all of them vote already, it changes
+/// because no number is smaller.
 ///
 /// Call it only if that is true: for masters that no client has used before. If some of them vote
 /// already and others do not, locks may be held; then nothing is changed, and the others vote when
-/// their time is over.
+/// their quarantine is over.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/bootstrap.txt"))]
 pub(crate) struct BootstrapArguments {
@@ -209,23 +209,23 @@ impl BootstrapArguments {
 
 /// Serve masters in this process, for tests and demonstrations
 ///
-/// Serves one master at each PORT, in this process, until it gets INT or TERM. They understand what
-/// locks need and speak to any client of Redis. Each counts as a master of its own, so three of
-/// them show what a quorum is.
+/// Serves one master at each PORT, in this process, until it gets INT or TERM. They understand the
+/// commands that locks need, from any Redis client. Each counts as one master, so three of them
+/// form a quorum.
 ///
-/// They are no servers for production: what they hold is gone when this command ends, and they
-/// listen on the loopback only. Keep real locks on Redis or Valkey.
+/// They are not servers for production: their data is lost when this command ends, and they listen
+/// on the loopback only. Keep real locks on Redis or Valkey.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/master.txt"))]
 pub(crate) struct MasterArguments {
-    /// A port to listen at, 0 for one that is free; repeat the option for each master
+    /// A port to listen on, 0 for any free one; repeat the option for each master
     #[arg(long = "port", value_name = "PORT", required = true, value_parser = port)]
     pub(crate) ports: Vec<u16>,
     /// An address of the loopback
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = loopback)]
     pub(crate) bind: IpAddr,
-    /// Lack of Redis what such a server or proxy is said to lack: enterprise, kvrocks, garnet,
-    /// envoy or twemproxy
+    /// Leave out the features of Redis that such a server or proxy does not have: enterprise,
+    /// kvrocks, garnet, envoy or twemproxy
     #[arg(long, value_name = "SERVER", default_value = "redis", value_parser = dialect, hide_default_value = true)]
     pub(crate) like: Dialect,
     #[command(flatten)]
@@ -260,19 +260,19 @@ fn loopback(text: &str) -> Result<IpAddr, &'static str> {
 
 /// Show a lock on five masters while things go wrong
 ///
-/// Starts five masters in this process, on free ports of the loopback, and four workers that want
-/// one lock and count up a number in one store under it. Nothing else is needed, and nothing is
-/// left behind but the picture. In about 13 seconds
+/// Starts five masters in this process, on free ports of the loopback, and four workers that take
+/// turns with one lock, under which they count up a number in a store. Nothing else is needed, and
+/// only the picture is left behind. In about 13 seconds
 ///
-/// - a master hangs, and another is killed: the lock goes on from worker to worker, for three of
-///   five masters are enough;
+/// - a master hangs, and another is killed: the lock still passes from worker to worker, because
+///   three of five masters are enough;
 ///
 /// - the dead one is restarted empty: the restart guard keeps it from voting until every lock that
 ///   it may have forgotten has run out;
 ///
-/// - a worker stands still while it holds the lock, for longer than the lock lives. Another one
-///   gets it, with a larger fencing token. The first one wakes up and writes as if nothing had
-///   happened, and the store refuses it.
+/// - a worker pauses while it holds the lock, for longer than the lock lasts. Another one gets it,
+///   with a larger fencing token. The first one continues and writes as if nothing had happened,
+///   and the store refuses the write.
 ///
 /// In a terminal this is shown as it happens; elsewhere each event is a line. #7 is the seventh
 /// fencing token, which is a long number.
@@ -312,7 +312,7 @@ pub(crate) struct CompletionsArguments {
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/man.txt"))]
 pub(crate) struct ManArguments {
-    /// A directory that is there
+    /// An existing directory
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! What the command line accepts and what it refuses.
+//! Which command lines are accepted, and which are refused.
 
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn defaults() {
 }
 
 #[test]
-fn every_option_in_its_forms() {
+fn every_option_is_accepted_in_all_its_forms() {
     let short = run(&["-nvv", "-E7", "job", "x"]);
     assert_eq!((short.seek.wait(), short.seek.conflict_exit_code), (Wait::OneTry, 7));
     assert_eq!(short.speech, speech(&["-v", "--verbose"]));
@@ -96,7 +96,7 @@ fn every_option_in_its_forms() {
     assert_eq!(guarded.terms().evictions, [EvictionPolicy::AllKeysLru, EvictionPolicy::VolatileTtl]);
     assert_eq!(run(&["-w0", "job", "x"]).seek.wait(), Wait::OneTry);
     assert_eq!(run(&["--ttl", "1s", "job", "x"]).grace(), Duration::from_millis(250));
-    // The last one of an option counts.
+    // The last occurrence of an option counts.
     assert_eq!(
         run(&["--ttl", "1s", "--json", "--ttl", "2s", "--json", "job", "x"]).seek.ttl,
         Duration::from_secs(2)
@@ -157,7 +157,7 @@ fn the_prefix_comes_from_the_option_or_else_from_the_environment() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_the_remedy() {
+fn wrong_options_are_refused_with_the_remedy() {
     for (written, says) in [
         (&[][..], "RESOURCE is missing"),
         (&["job"], "COMMAND is missing"),
@@ -212,8 +212,8 @@ fn outside_of_run() {
     for (written, says) in [
         (&[][..], "Nothing to do"),
         (&["redis://:hunter2@b"], "bootstrap, cluster-plan, master, demo, simulate, completions and man"),
-        (&["-m", "redis://:hunter2@b", "run"], "behind run"),
-        (&["--port", "1", "master"], "behind master: quorlock master --port"),
+        (&["-m", "redis://:hunter2@b", "run"], "after run"),
+        (&["--port", "1", "master"], "after master: quorlock master --port"),
         (&["--frob"], "no option --frob"),
         (&["master", "--port", "1", "redis://:hunter2@b"], "--port <PORT>"),
         (&["master"], "--port is missing"),
@@ -229,7 +229,7 @@ fn outside_of_run() {
 }
 
 #[test]
-fn bytes_that_are_not_text_are_welcome_where_they_make_sense() {
+fn bytes_that_are_not_text_are_accepted_where_they_make_sense() {
     let odd = || OsString::from_vec(vec![0xff, b'x']);
     let arguments = ["quorlock", "run", "-mredis://a"].map(OsString::from);
     let environment = Environment::default();

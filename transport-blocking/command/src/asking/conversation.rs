@@ -1,8 +1,8 @@
-//! A conversation with one master, in RESP2: what is asked, and the answers as they come.
+//! A conversation with one master, in RESP2: commands, and their answers in order.
 //!
-//! The library's connections carry requests about locks only, so this is a small client of its own.
-//! It waits in the calling thread, never beyond its deadlines. Whatever the other side sends
-//! occupies a bounded amount of memory.
+//! The library's connections carry only requests about locks, so this is a separate small client.
+//! It waits in the calling thread, never beyond its deadlines. It uses a bounded amount of memory,
+//! no matter what the other side sends.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::socket::{Timed, is_late};
 /// How long the answers to one write may take.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// As in the library: more than any answer to what is asked here.
+/// The same limit as in the library: more than any answer to these commands.
 const MAX_REPLY_BYTES: usize = 64 << 10;
 const MAX_DEPTH: usize = 4;
 const MAX_ELEMENTS: usize = 512;
@@ -33,7 +33,7 @@ pub(crate) fn words(text: &[&str]) -> Words {
 pub(crate) enum Reply {
     /// A status or a string.
     Text(Vec<u8>),
-    /// What went wrong. The server's own words may repeat what it was sent, so they are not kept.
+    /// The error. The server's own text may repeat what it was sent, so it is not kept.
     Error(ServerError),
     /// Another node of the cluster has the slot.
     Moved {
@@ -66,13 +66,13 @@ impl Reply {
 /// A connection to one master.
 pub(crate) struct Conversation {
     stream: BufReader<Timed>,
-    /// When the whole conversation has to be over.
+    /// The deadline of the whole conversation.
     ends: Instant,
 }
 
 impl Conversation {
-    /// Connects to a server of this master, and logs in as the URL says. Everything is over at
-    /// `ends`. With a channel the connection is encrypted.
+    /// Connects to a server of this master, and logs in with the login of the URL. `ends` is the
+    /// deadline for everything. With a channel the connection is encrypted.
     pub(crate) fn open(
         endpoint: &Endpoint,
         address: &Address,
@@ -89,8 +89,7 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Logs in with HELLO, as the library does, or with AUTH where that is not known or not
-    /// allowed.
+    /// Logs in with HELLO, as the library does, or with AUTH if HELLO is unknown or denied.
     fn log_in(&mut self, endpoint: &Endpoint, name: &str) -> Result<(), Cause> {
         let password = login::password(endpoint)?;
         let (user, password) = (endpoint.user(), password.as_deref());
@@ -120,7 +119,7 @@ impl Conversation {
         }
     }
 
-    /// What the handshake settled, where the connection is encrypted.
+    /// The result of the TLS handshake, if the connection is encrypted.
     pub(crate) fn encryption(&self) -> Option<ChannelFacts> {
         self.stream.get_ref().encryption()
     }
@@ -149,7 +148,7 @@ impl Conversation {
         commands.iter().map(|_| self.value(&mut { MAX_REPLY_BYTES }, MAX_DEPTH)).collect()
     }
 
-    /// Sends one command that has to go well.
+    /// Sends one command that must succeed.
     fn expect(&mut self, command: Words) -> Result<(), Cause> {
         match self.ask(command)? {
             Reply::Error(error) => Err(Cause::Server(error)),
@@ -182,7 +181,7 @@ impl Conversation {
         })
     }
 
-    /// A line without its end.
+    /// Reads a line, and returns it without its end.
     fn line(&mut self, budget: &mut usize) -> Result<Vec<u8>, Cause> {
         let mut line = Vec::new();
         let most = u64::try_from(*budget).unwrap_or(u64::MAX);
@@ -211,7 +210,7 @@ impl Conversation {
 }
 
 impl Conversation {
-    /// Why no answer comes.
+    /// Why there is no answer.
     fn unanswered(&self, error: &io::Error) -> Cause {
         let late = is_late(error).then_some(Cause::NoAnswer { waited: ANSWER_WITHIN });
         self.stream.get_ref().failure().or(late).unwrap_or_else(|| Cause::from(error))

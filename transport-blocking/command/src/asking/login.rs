@@ -11,7 +11,7 @@ pub(crate) fn password(endpoint: &Endpoint) -> Result<Option<String>, Cause> {
     };
     let text =
         fs::read_to_string(file).map_err(|error| Cause::NoLogin(Unavailable::Unreadable(error.kind())))?;
-    // As in the library: one line end does not belong to it.
+    // As in the library: one line end is not part of the password.
     let line = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
     if line.is_empty() { Err(Cause::NoLogin(Unavailable::EmptyFile)) } else { Ok(Some(line.to_owned())) }
 }

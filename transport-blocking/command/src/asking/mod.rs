@@ -1,4 +1,4 @@
-//! Questions to one server that are about no lock, by a small client beside the library.
+//! Requests to one server that are not about a lock, by a small client beside the library.
 
 mod conversation;
 mod login;

@@ -1,4 +1,4 @@
-//! Where a master is: at its address, or where sentinels or the nodes of a cluster say.
+//! Where a master is: at its address, or at the address that sentinels or cluster nodes report.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use quorlock_core::{
 
 use super::{Conversation, Reply, words};
 
-/// Nodes of a cluster agree after one or two hops.
+/// The nodes of a cluster agree after one or two redirections.
 const MAX_HOPS: usize = 5;
 
 /// A server that was found, and the conversation with it.
@@ -18,8 +18,8 @@ pub(crate) struct Found {
     pub(crate) address: Address,
 }
 
-/// Begins a conversation with the server of a master. Each of its places is asked in turn where the
-/// server is.
+/// Begins a conversation with the server of a master. Its sentinels or nodes are asked one after
+/// the other where the server is.
 pub(crate) fn find(
     master: &Endpoint,
     security: Option<&dyn Security>,
@@ -83,7 +83,7 @@ fn primary(
     open(master, &address.ok_or(Cause::UnexpectedReply)?, security, name, ends)
 }
 
-/// A sentinel as a server of its own, which is logged in to with the sentinels' login.
+/// A sentinel as a separate server, with the sentinels' login.
 fn as_sentinel(master: &Endpoint, address: &Address) -> Result<Endpoint, Cause> {
     let Address::Tcp { host, port } = address else { return Err(Cause::UnknownHost) };
     let mut sentinel = Endpoint::tcp(host, *port).map_err(|_| Cause::UnknownHost)?;
@@ -99,7 +99,7 @@ fn as_sentinel(master: &Endpoint, address: &Address) -> Result<Endpoint, Cause> 
     })
 }
 
-/// The owner of the slot of the master's tag, from a node of the cluster on.
+/// The owner of the slot of the master's tag, found from a node of the cluster.
 fn owner(
     master: &Endpoint,
     node: &Address,
@@ -119,7 +119,7 @@ fn owner(
                 address = named(host, &port).ok_or(Cause::UnexpectedReply)?;
             }
             Reply::Error(ServerError::ClusterDown) => return Err(Cause::Cluster(ClusterFault::Down)),
-            // It is the owner while the slot is being moved, too (ASK).
+            // It is also the owner while the slot is being moved (ASK).
             Reply::Error(ServerError::Ask) => return Ok(found),
             Reply::Error(error) => return Err(Cause::Server(error)),
             _ => return Ok(found),

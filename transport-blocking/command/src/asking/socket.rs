@@ -1,4 +1,4 @@
-//! A socket with a deadline, encrypted where the master asks for that.
+//! A socket with a deadline, encrypted if the master's URL asks for TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -38,7 +38,7 @@ fn connect(address: &Address, until: Instant) -> Result<Socket, Cause> {
                 }
                 match TcpStream::connect_timeout(&address, left) {
                     Ok(stream) => {
-                        // Round trips are measured: no segment waits for an acknowledgement.
+                        // Round trips are measured, so no segment may wait for an acknowledgement.
                         stream.set_nodelay(true).map_err(|error| Cause::from(&error))?;
                         return Ok(Socket::Tcp(stream));
                     }
@@ -51,20 +51,20 @@ fn connect(address: &Address, until: Instant) -> Result<Socket, Cause> {
 }
 
 /// A socket whose reads and writes all end by one deadline: a master that sends a byte now and then
-/// keeps nobody.
+/// delays no caller.
 pub(crate) struct Timed {
     socket: Socket,
     until: Instant,
-    /// What encrypts, once the handshake is done.
+    /// The TLS channel, once the handshake is done.
     channel: Option<Box<dyn Channel>>,
-    /// What has come and was decrypted, and is not read yet.
+    /// Decrypted bytes that have not been read yet.
     plain: Vec<u8>,
     /// Why the channel cannot be used any more.
     failed: Option<Cause>,
 }
 
 impl Timed {
-    /// Connects, and does the handshake if there is a channel. All of it is over within
+    /// Connects, and does the handshake if there is a channel. Both take at most
     /// [`CONNECT_WITHIN`].
     pub(crate) fn connect(address: &Address, channel: Option<Box<dyn Channel>>) -> Result<Self, Cause> {
         let until = Instant::now() + CONNECT_WITHIN;
@@ -76,7 +76,7 @@ impl Timed {
         Ok(timed)
     }
 
-    /// Sets the deadline of what follows.
+    /// Sets the deadline of the following reads and writes.
     pub(crate) fn end_by(&mut self, until: Instant) {
         self.until = until;
     }
@@ -85,7 +85,7 @@ impl Timed {
         self.channel.is_some()
     }
 
-    /// What the handshake settled.
+    /// The result of the TLS handshake.
     pub(crate) fn encryption(&self) -> Option<ChannelFacts> {
         self.channel.as_ref()?.facts()
     }
@@ -100,7 +100,7 @@ impl Timed {
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
     }
 
-    /// Does the handshake of a channel, and sends and receives through it from then on.
+    /// Does the handshake of a channel, and then sends and receives through it.
     fn encrypt(&mut self, mut channel: Box<dyn Channel>) -> Result<(), Cause> {
         let late = |error: &io::Error| match is_late(error) {
             true => Cause::NoHandshake { waited: CONNECT_WITHIN },
@@ -126,7 +126,7 @@ impl Timed {
         Ok(())
     }
 
-    /// Decrypts what comes next. False where nothing comes any more.
+    /// Decrypts the next bytes. False at the end of the connection.
     fn decrypt(&mut self) -> io::Result<bool> {
         let mut wire = [0; 4096];
         let came = self.receive(&mut wire)?;

@@ -1,4 +1,4 @@
-//! What happens in the demonstration, and in words.
+//! The events of the demonstration, and their texts.
 
 use std::time::Duration;
 
@@ -6,25 +6,24 @@ use quorlock_blocking::FencingToken;
 
 use crate::duration::spoken;
 
-/// Something that happens. Workers and masters go by their places; the numbers of grants are from
-/// 1.
+/// An event. Workers and masters are named by their indices; the numbers of grants start at 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     /// A worker wants the lock.
     Waits { worker: usize },
     /// It has the lock.
     Holds { worker: usize, number: usize, fence: FencingToken, waited: Duration },
-    /// The store takes what it writes.
+    /// The store accepts its write.
     Writes { worker: usize, number: usize, value: u64 },
-    /// The store refuses that, for it has seen a larger number.
+    /// The store refuses the write, because it has seen a larger number.
     Refused { worker: usize, number: usize, larger: usize },
     /// It gives the lock back.
     GivesBack { worker: usize },
     /// It could not get the lock.
     Fails { worker: usize },
-    /// It does not run any more.
-    StandsStill { worker: usize },
-    /// Its lock is over, which it cannot notice.
+    /// It is paused.
+    Pauses { worker: usize },
+    /// Its lock has ended, which it cannot notice.
     RunsOut { worker: usize },
     /// It runs again.
     GoesOn { worker: usize },
@@ -53,7 +52,7 @@ pub(super) enum Breach {
     LostWrite { worker: usize },
 }
 
-/// How an event looks.
+/// The style of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tone {
     Plain,
@@ -63,10 +62,10 @@ pub(super) enum Tone {
 }
 
 impl Event {
-    /// Whether the script does it to a worker or a master.
+    /// Whether the script causes it.
     pub(super) fn is_fault(self) -> bool {
         match self {
-            Self::StandsStill { .. } => true,
+            Self::Pauses { .. } => true,
             Self::Master { change, .. } => {
                 matches!(change, Change::Hangs | Change::Dies | Change::ReturnsEmpty)
             }
@@ -77,7 +76,7 @@ impl Event {
     pub(super) fn tone(self) -> Tone {
         match self {
             Self::Refused { .. } | Self::Broken(_) => Tone::Alarm,
-            Self::StandsStill { .. } | Self::RunsOut { .. } | Self::GoesOn { .. } | Self::Master { .. } => {
+            Self::Pauses { .. } | Self::RunsOut { .. } | Self::GoesOn { .. } | Self::Master { .. } => {
                 Tone::Fault
             }
             Self::Waits { .. } | Self::GivesBack { .. } => Tone::Quiet,
@@ -85,7 +84,7 @@ impl Event {
         }
     }
 
-    /// Whom it is about.
+    /// The name of the worker or master that it is about.
     pub(super) fn who(self) -> String {
         match self {
             Self::Waits { worker }
@@ -94,7 +93,7 @@ impl Event {
             | Self::Refused { worker, .. }
             | Self::GivesBack { worker }
             | Self::Fails { worker }
-            | Self::StandsStill { worker }
+            | Self::Pauses { worker }
             | Self::RunsOut { worker }
             | Self::GoesOn { worker }
             | Self::Broken(
@@ -116,14 +115,14 @@ impl Event {
             Self::Refused { number, larger, .. } => {
                 format!("writes late with #{number}: REFUSED, #{larger} was there")
             }
-            Self::GivesBack { .. } => "gives it back".into(),
+            Self::GivesBack { .. } => "releases it".into(),
             Self::Fails { .. } => "could not get the lock and tries again".into(),
-            Self::StandsStill { .. } => "STANDS STILL under the lock, as in a long collection".into(),
+            Self::Pauses { .. } => "PAUSES under the lock, as in a long garbage collection".into(),
             Self::RunsOut { .. } => "does not notice that its lock has run out".into(),
-            Self::GoesOn { .. } => "wakes up and goes on as if it held the lock".into(),
+            Self::GoesOn { .. } => "continues as if it held the lock".into(),
             Self::Master { change, .. } => match change {
-                Change::Hangs => "HANGS: it takes connections and answers nothing".into(),
-                Change::GoesOn => "goes on".into(),
+                Change::Hangs => "HANGS: it accepts connections and answers nothing".into(),
+                Change::GoesOn => "continues".into(),
                 Change::Dies => "is KILLED".into(),
                 Change::ReturnsEmpty => "is RESTARTED EMPTY: it has forgotten every lock".into(),
                 Change::Quarantined { left } => {
@@ -173,13 +172,13 @@ mod tests {
             Event::Refused { worker, number, larger: 99 },
             Event::GivesBack { worker },
             Event::Fails { worker },
-            Event::StandsStill { worker },
+            Event::Pauses { worker },
             Event::RunsOut { worker },
             Event::GoesOn { worker },
         ];
         let masters = changes.into_iter().map(|change| Event::Master { master: 4, change });
         for event in events.into_iter().chain(masters).chain(breaches.map(Event::Broken)) {
-            // Behind the time and the name.
+            // After the time and the name.
             assert!(event.words().chars().count() <= 79 - 21, "{}", event.words());
             assert!(event.who().chars().count() <= 8, "{}", event.who());
         }

@@ -1,4 +1,4 @@
-//! The masters: the faults that the script has for them, and how they stand.
+//! The masters: the faults of the script, and their states.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::RESOURCE;
 use super::event::{Change, Event};
 use super::stage::Stage;
 
-/// How a master stands.
+/// The state of a master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     Up,
@@ -24,11 +24,11 @@ pub(super) enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct View {
     pub(super) state: State,
-    /// Whose key it has.
+    /// The worker whose key it has.
     pub(super) key_of: Option<usize>,
 }
 
-/// Whose key a master had, and when.
+/// The worker whose key a master had, and when.
 pub(super) struct Kept {
     pub(super) master: usize,
     pub(super) worker: usize,
@@ -51,7 +51,7 @@ impl Cast {
         Self { masters, views, kept: Vec::new(), since }
     }
 
-    /// Does this to a master, and tells.
+    /// Applies a change to a master, and reports it.
     pub(super) fn change(&mut self, stage: &Stage, master: usize, change: Change) -> io::Result<()> {
         let (Some(handle), Some(view)) = (self.masters.get(master), self.views.get_mut(master)) else {
             return Ok(());
@@ -80,7 +80,7 @@ impl Cast {
         Ok(())
     }
 
-    /// Looks at all masters.
+    /// Checks all masters.
     pub(super) fn look(&mut self, stage: &Stage) {
         let at = stage.now();
         for (place, (master, view)) in self.masters.iter().zip(&mut self.views).enumerate() {
@@ -110,7 +110,7 @@ impl Cast {
         }
     }
 
-    /// All that masters kept, up to now.
+    /// All keys that masters have had so far.
     pub(super) fn all_kept(&mut self, stage: &Stage) -> &[Kept] {
         let until = stage.now();
         for (master, (view, from)) in self.views.iter_mut().zip(&self.since).enumerate() {

@@ -1,5 +1,5 @@
-//! `quorlock demo`: workers contend for a lock on embedded masters, things go wrong by a script,
-//! and what holds is shown.
+//! `quorlock demo`: workers contend for a lock on embedded masters while a script causes faults,
+//! and the output shows which promises hold.
 
 mod event;
 mod masters;
@@ -32,9 +32,9 @@ use crate::terminal::{self, Terminal};
 const RESOURCE: &str = "counter";
 const MASTERS: usize = 5;
 const WORKERS: usize = 4;
-/// How long a lock lives, and with it a quarantine.
+/// The TTL of the lock, which is also the time of a quarantine.
 const TTL: Duration = Duration::from_secs(2);
-/// How long a holder stands still, at least and at most: until another has written meanwhile.
+/// How long a holder pauses, at least and at most: until another worker has written.
 const PAUSE: Duration = Duration::from_millis(3_300);
 const LONGEST_PAUSE: Duration = Duration::from_secs(7);
 
@@ -45,20 +45,20 @@ const SCRIPT: [(Duration, usize, Change); 4] = [
     (Duration::from_millis(5_000), 1, Change::GoesOn),
     (Duration::from_millis(5_500), 3, Change::ReturnsEmpty),
 ];
-/// From when on the next holder stands still.
+/// The time after which the next holder pauses.
 const STOPS_AT: Duration = Duration::from_millis(8_500);
-/// How long it goes on after the late write.
+/// How long the demonstration continues after the late write.
 const EPILOGUE: Duration = Duration::from_millis(1_200);
 /// The longest time that the script takes.
 const LONGEST: Duration = Duration::from_secs(18);
-/// How long workers that end are waited for.
+/// How long to wait for workers that end.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// How often the masters are looked at, and a frame is drawn.
+/// How often the masters are checked and a frame is drawn.
 const LOOK: Duration = Duration::from_millis(25);
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Runs it.
+/// Runs the demonstration.
 pub(crate) fn demo(arguments: &DemoArguments, signals: &Signals<()>) -> Finish {
     let output = Output::new(Verbosity::Normal(0), false);
     let failed = |error: &dyn std::fmt::Display| {
@@ -79,7 +79,7 @@ pub(crate) fn demo(arguments: &DemoArguments, signals: &Signals<()>) -> Finish {
     match play(&stage, &mut cast, &mut show, signals, &workers) {
         Ok(None) => show.rest(),
         Ok(Some(finish)) => return finish,
-        // Who has seen enough.
+        // The reader of the output has ended, so the demonstration ends too.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Finish::Code(0),
         Err(error) => return failed(&error),
     }
@@ -97,12 +97,12 @@ pub(crate) fn demo(arguments: &DemoArguments, signals: &Signals<()>) -> Finish {
             }
         }
     }
-    // A reader that has left has seen enough.
+    // The reader of the pipe has gone, so the demonstration ends.
     let _ = show.say(&text);
     Finish::Code(code)
 }
 
-/// Starts the workers, each with connections of its own, as if it were a process of its own.
+/// Starts the workers. Each has its own connections, like a separate process.
 fn hire(masters: &Masters, stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, Box<dyn std::error::Error>> {
     let open = |name: String| -> Result<Locker, Box<dyn std::error::Error>> {
         let config = Config::builder(masters.urls()).ttl(TTL).restart_guard(TTL).client_name(name);
@@ -118,7 +118,7 @@ fn hire(masters: &Masters, stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, Bo
     (0..WORKERS).map(hire).collect()
 }
 
-/// Follows the script to its end, or until the user asks for the end.
+/// Runs the script to its end, or until the user ends it.
 fn play(
     stage: &Stage,
     cast: &mut Cast,
@@ -153,7 +153,7 @@ fn play(
                 next_frame = now + FRAME;
             }
         }
-        // Workers finish what they are at. One that cannot ends with the process.
+        // Workers finish their current step. One that cannot finish ends with the process.
         if now >= end && closed.is_none() {
             stage.scene().is_closing = true;
             closed = Some(now + CLOSING);

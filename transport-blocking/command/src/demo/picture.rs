@@ -13,7 +13,7 @@ use super::stage::Scene;
 /// About as many lines as a screen shows.
 const LINES: usize = 3;
 
-/// Draws what happened, as far as it was seen.
+/// Draws the events and the states that were seen.
 pub(super) fn svg(scene: &Scene, masters: usize, kept: &[Kept], until: Duration) -> String {
     let workers = scene.workers.len();
     let mut lanes: Vec<Lane> =
@@ -41,7 +41,7 @@ pub(super) fn svg(scene: &Scene, masters: usize, kept: &[Kept], until: Duration)
         until: Some(until),
         lines: Some(LINES),
         notes: vec![
-            "Drawn from a run of quorlock demo: real sockets and real time, masters inside of the process.".into(),
+            "Drawn from a run of quorlock demo: real sockets and real time, masters inside the process.".into(),
             "#7 is the seventh fencing token. The store refuses a token that is smaller than one it has seen.".into(),
         ],
     }
@@ -74,9 +74,9 @@ impl Drawing {
                 self.write(worker, at, "writes late", Outcome::Refused);
                 self.mark(self.store, at, MarkKind::Note, format!("refuses #{number}"));
             }
-            Event::StandsStill { worker } => {
+            Event::Pauses { worker } => {
                 let ends = next(&|event| event == Event::GoesOn { worker });
-                self.span(worker, at, ends, SpanKind::Fault, "stands still");
+                self.span(worker, at, ends, SpanKind::Fault, "pauses");
             }
             Event::RunsOut { worker } => self.mark(worker, at, MarkKind::Lost, "lock has run out"),
             Event::Master { master, change } => {
@@ -135,7 +135,8 @@ impl Drawing {
     }
 }
 
-/// As fine as the masters were looked at: what happens at about one time stands in one place.
+/// The resolution is the interval at which masters were checked: events at about the same time are
+/// drawn at the same place.
 fn rounded(at: Duration) -> Duration {
     let millis = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
     Duration::from_millis(millis / 25 * 25)

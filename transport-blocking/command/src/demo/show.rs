@@ -1,4 +1,4 @@
-//! What the spectator sees: lines in a pipe, a picture that changes in a terminal.
+//! The output of the demonstration: lines in a pipe, a changing picture in a terminal.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -24,18 +24,18 @@ pub(super) enum Show {
     Screen(Screen),
 }
 
-/// A terminal in which the same lines are written again and again.
+/// A terminal in which the same lines are rewritten repeatedly.
 pub(super) struct Screen {
     out: Stdout,
     columns: usize,
     events: VecDeque<(Duration, Event)>,
     room: usize,
-    /// How many lines stand there.
+    /// How many lines are shown.
     drawn: usize,
     ink: Ink,
 }
 
-/// What the terminal understands.
+/// The capabilities of the terminal.
 #[derive(Clone, Copy)]
 struct Ink {
     is_coloured: bool,
@@ -44,7 +44,7 @@ struct Ink {
 }
 
 impl Show {
-    /// What standard output is fit for.
+    /// The capabilities of standard output.
     pub(super) fn open() -> Self {
         let out = io::stdout();
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -75,7 +75,7 @@ impl Show {
                 out.flush()
             }
             Self::Screen(screen) => {
-                // What a worker does is seen above.
+                // The states of workers are shown above.
                 let told = events.iter().filter(|(_, event)| event.tone() != Tone::Quiet);
                 screen.events.extend(told.copied());
                 let surplus = screen.events.len().saturating_sub(screen.room);
@@ -85,7 +85,7 @@ impl Show {
         }
     }
 
-    /// Shows how everything stands.
+    /// Shows the state of everything.
     pub(super) fn frame(&mut self, now: Duration, scene: &Scene, masters: &[View]) -> io::Result<()> {
         match self {
             Self::Lines(_) => Ok(()),
@@ -93,7 +93,7 @@ impl Show {
         }
     }
 
-    /// Says something below everything.
+    /// Prints a text below everything else.
     pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
         let (Self::Lines(out) | Self::Screen(Screen { out, .. })) = self;
         out.write_all(text.as_bytes())?;
@@ -104,7 +104,7 @@ impl Show {
     pub(super) fn rest(&mut self) {
         if let Self::Screen(screen) = self {
             if std::mem::take(&mut screen.drawn) > 0 {
-                // If it is gone there is nobody to see its cursor.
+                // If the terminal is gone, its cursor does not matter.
                 let _ = screen.out.write_all(b"\x1b[?25h").and_then(|()| screen.out.flush());
             }
         }
@@ -186,11 +186,11 @@ impl Screen {
                 let line = line.bold(&format!("{:<13} ", format!("HOLDS #{}", worker.number)));
                 self.validity(line, number, worker.left())
             }
-            Doing::StandsStill if worker.left().is_zero() => {
-                let text = format!("STANDS STILL, {since}, and its #{} has run out", worker.number);
+            Doing::Pauses if worker.left().is_zero() => {
+                let text = format!("PAUSES, {since}, and its #{} has run out", worker.number);
                 line.paint(RED, &text)
             }
-            Doing::StandsStill => {
+            Doing::Pauses => {
                 let line = line.paint(YELLOW, &format!("{:<13} ", format!("STILL, #{}", worker.number)));
                 self.validity(line, number, worker.left())
             }
@@ -269,7 +269,7 @@ impl Line {
     }
 }
 
-/// A time since the beginning.
+/// A time since the start.
 fn clock(at: Duration) -> String {
     format!("{:>3}.{:03} s", at.as_secs(), at.subsec_millis())
 }

@@ -1,5 +1,5 @@
-//! Where the demonstration takes place: what workers, the store and the script share, and the
-//! account of what happened.
+//! The state of the demonstration: what workers, the store and the script share, and the events so
+//! far.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,30 +8,30 @@ use quorlock_blocking::{FencingToken, Guard, Token, Watch};
 
 use super::event::{Breach, Event};
 
-/// Shared by all threads.
+/// The state that all threads share.
 pub(super) struct Stage {
     begun: Instant,
     scene: Mutex<Scene>,
 }
 
-/// How everything stands, and what has happened.
+/// The present state and the events so far.
 pub(super) struct Scene {
     pub(super) workers: Vec<Worker>,
     pub(super) store: Store,
     pub(super) events: Vec<(Duration, Event)>,
-    /// The fencing tokens of all grants, in the order of their coming. People are told their places
-    /// here: the tokens themselves are long.
+    /// The fencing tokens of all grants, in order. The output shows their indices here, because the
+    /// tokens themselves are long.
     pub(super) fences: Vec<FencingToken>,
     pub(super) longest_wait: Duration,
-    /// The next holder is to stand still.
+    /// The next holder must pause.
     pub(super) stops_next: bool,
-    /// Nobody is to begin anything any more.
+    /// No worker may begin anything more.
     pub(super) is_closing: bool,
-    /// Whose each token is, to tell whose key a master has.
+    /// The worker of each token, to show whose key a master has.
     tokens: Vec<(Token, usize)>,
 }
 
-/// A worker, as the others see it.
+/// The public state of a worker.
 pub(super) struct Worker {
     pub(super) doing: Doing,
     pub(super) since: Duration,
@@ -54,12 +54,12 @@ pub(super) enum Doing {
     Rests,
     Waits,
     Holds,
-    /// It has the lock, or had it, and does not run.
-    StandsStill,
+    /// It is paused, and has or had the lock.
+    Pauses,
 }
 
-/// A number that workers count up under the lock. It asks no clock and no lock: it remembers the
-/// largest fencing token, and refuses smaller ones.
+/// A number that workers count up under the lock. The store uses no clock and no lock: it remembers
+/// the largest fencing token, and refuses smaller ones.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) value: u64,
@@ -92,15 +92,15 @@ impl Stage {
         self.scene.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has happened.
+    /// Records an event.
     pub(super) fn tell(&self, event: Event) {
         let mut scene = self.scene();
-        // Under the lock, so that events stand in their order.
+        // Under the mutex, so that the events stay in order.
         let now = self.now();
         scene.happened(now, event);
     }
 
-    /// A worker has the lock. Whether it is to stand still under it.
+    /// Records that a worker has the lock. Returns whether it must pause under it.
     pub(super) fn granted(
         &self,
         worker: usize,
@@ -128,7 +128,7 @@ impl Stage {
         std::mem::take(&mut scene.stops_next)
     }
 
-    /// A worker writes what follows from what it has read.
+    /// A worker writes the number that follows the one that it has read.
     pub(super) fn write(&self, worker: usize, fence: FencingToken, read: u64) {
         let mut scene = self.scene();
         let now = self.now();
@@ -157,7 +157,7 @@ impl Scene {
         let doing = match event {
             Event::Waits { worker } => Some((worker, Doing::Waits)),
             Event::Holds { worker, .. } => Some((worker, Doing::Holds)),
-            Event::StandsStill { worker } => Some((worker, Doing::StandsStill)),
+            Event::Pauses { worker } => Some((worker, Doing::Pauses)),
             Event::GoesOn { worker } => Some((worker, Doing::Holds)),
             Event::GivesBack { worker } | Event::Refused { worker, .. } | Event::Fails { worker } => {
                 Some((worker, Doing::Rests))
@@ -172,14 +172,14 @@ impl Scene {
         self.events.push((now, event));
     }
 
-    /// The place of a fencing token among all, from 1.
+    /// The index of a fencing token among all, from 1.
     pub(super) fn number_of(&self, fence: FencingToken) -> usize {
         self.fences.iter().position(|known| *known == fence).map_or(0, |place| place + 1)
     }
 
-    /// Whose this key is.
+    /// The worker that this key belongs to.
     pub(super) fn owner(&self, key: &[u8]) -> Option<usize> {
-        // The newest are asked for most.
+        // The newest tokens are looked up most often.
         let found = self.tokens.iter().rev().find(|(token, _)| token.to_hex() == key);
         found.map(|(_, worker)| *worker)
     }

@@ -1,4 +1,4 @@
-//! A worker: takes the lock, counts the store up, gives the lock back, again and again.
+//! A worker: it repeatedly takes the lock, counts the store up and releases the lock.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,21 +9,21 @@ use super::event::Event;
 use super::stage::Stage;
 use super::{LONGEST_PAUSE, PAUSE, RESOURCE};
 
-/// How long its work under the lock takes, by turns.
+/// How long its work under the lock takes, in turn.
 const WORK: [Duration; 4] = [
     Duration::from_millis(600),
     Duration::from_millis(850),
     Duration::from_millis(500),
     Duration::from_millis(700),
 ];
-/// How long it does something else then.
+/// How long it does something else afterwards.
 const REST: Duration = Duration::from_millis(1_300);
-/// How often a paused worker is looked at.
+/// How often a paused worker checks whether to continue.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Works until the end.
 pub(super) fn work(stage: &Stage, worker: usize, locker: &Locker) {
-    // They do not come all at once.
+    // The workers do not start at the same time.
     thread::sleep(REST / 4 * u32::try_from(worker).unwrap_or(0));
     for turn in worker.. {
         if stage.scene().is_closing {
@@ -55,20 +55,20 @@ fn hold(stage: &Stage, worker: usize, guard: Guard, fence: FencingToken, waited:
     } else {
         thread::sleep(work / 2);
     }
-    // It asked its guard before it stood still. Nothing is asked again here: a real pause can
-    // always come behind the last question.
+    // It checked its guard before it paused. It does not check again here, because a real pause can
+    // always happen after the last check.
     stage.write(worker, fence, read);
     if guard.is_valid() {
         stage.tell(Event::GivesBack { worker });
     }
-    // After a loss there is nothing left to release; what matters is that the store did not take
-    // the write.
+    // After a loss there is nothing left to release; what matters is that the store refused the
+    // write.
     let _ = guard.release().wait();
 }
 
-/// As a process that is not run: nothing renews its lock, and it sees no clock.
+/// It is like a paused process: nothing renews its lock, and it reads no clock.
 fn stand_still(stage: &Stage, worker: usize, guard: &Guard, fence: FencingToken) {
-    stage.tell(Event::StandsStill { worker });
+    stage.tell(Event::Pauses { worker });
     let begun = Instant::now();
     // Reported to its watchers; the worker itself does not run.
     let _ = guard.lost().wait();

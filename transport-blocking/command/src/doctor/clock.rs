@@ -1,4 +1,4 @@
-//! A master's clock beside the others', and the time of a round trip, from samples of TIME.
+//! A master's clock compared with the others', and the time of a round trip, from samples of TIME.
 
 use std::time::{Duration, Instant};
 
@@ -6,54 +6,54 @@ use quorlock_core::Cause;
 
 use crate::asking::{Conversation, Reply, words};
 
-/// Samples in each of the two bursts. The quickest of a burst tells the clock best.
+/// Samples in each of the two bursts. The quickest one of a burst measures the clock best.
 const SAMPLES: usize = 15;
-/// Between the bursts. The longer, the smaller the rates that can be told from none.
+/// The time between the bursts. The longer it is, the smaller the rates that can be measured.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// One TIME, on our clock and on the master's.
+/// One sample of TIME, on our clock and on the master's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sample {
     /// When we sent it, in seconds of our clock.
     sent: f64,
     /// How long the answer took, in seconds.
     took: f64,
-    /// What the master answered, in seconds since 1970, if it may tell the time.
+    /// The master's answer, in seconds since 1970, if the user may call TIME.
     told: Option<f64>,
 }
 
-/// What two bursts of TIME told.
+/// The result of two bursts of TIME.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reading {
     /// Half of all round trips took less.
     pub(super) round_trip: Duration,
-    /// Its clock, if it may tell the time.
+    /// Its clock, if the user may call TIME.
     pub(super) clock: Option<Clock>,
 }
 
-/// A master's clock, in seconds of a clock of ours that all masters are compared with.
+/// A master's clock, in seconds of our clock, with which all masters are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Clock {
-    /// The master's clock less ours.
+    /// The master's clock minus ours.
     offset: f64,
-    /// By how much that may be wrong.
+    /// The error of that.
     error: f64,
     /// How much faster than ours it ran between the bursts: 0.01 for 1 %.
     rate: f64,
-    /// By how much that may be wrong.
+    /// The error of that.
     rate_error: f64,
 }
 
-/// A master's clock beside those of all.
+/// A master's clock compared with those of all masters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Standing {
     /// How far it is ahead of the median, in seconds.
     pub(super) ahead: f64,
-    /// By how much that may be wrong.
+    /// The error of that.
     pub(super) error: f64,
     /// How much faster than the median it runs: 0.01 for 1 %.
     pub(super) rate: f64,
-    /// By how much that may be wrong.
+    /// The error of that.
     pub(super) rate_error: f64,
 }
 
@@ -109,7 +109,7 @@ fn clock(first: &[Sample], second: &[Sample]) -> Option<Clock> {
     })
 }
 
-/// Each clock beside the median of all. None where there is nothing to compare it with.
+/// Compares each clock with the median of all. `None` if there is nothing to compare it with.
 pub(super) fn compare(readings: &[Option<Clock>]) -> Vec<Option<Standing>> {
     let median_of = |value: fn(&Clock) -> f64| {
         let mut values: Vec<f64> = readings.iter().flatten().map(value).collect();
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn offset_and_rate_are_those_of_the_quickest_answers() {
         let mut first = burst(10.0, 5.0);
-        // A slow answer says little, whatever it says.
+        // A slow answer says little about the clock.
         first.push(Sample { sent: 10.0, took: 0.9, told: Some(99.0) });
         let Reading { round_trip, clock } = reading(&first, &burst(11.0, 5.02));
         let clock = clock.unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_not_read() {
+    fn an_invalid_answer_to_time_is_not_read() {
         let text = |text: &str| Reply::Text(text.as_bytes().to_vec());
         assert_eq!(told(&Reply::Array(vec![text("12"), text("500000")])), Some(12.5));
         for strange in [Reply::Null, Reply::Array(vec![text("12")]), Reply::Array(vec![text("x"), text("1")])]

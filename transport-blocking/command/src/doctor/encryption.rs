@@ -1,4 +1,4 @@
-//! What a connection over TLS tells of itself, and when the server's certificate ends.
+//! The TLS version of a connection, and the expiry of the server's certificate.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,8 +6,8 @@ use der::asn1::{AnyRef, GeneralizedTime, UtcTime};
 use der::{Decode, SliceReader, Tag, Tagged};
 use quorlock_core::ChannelFacts;
 
-/// A certificate that ends sooner is warned of. Those that are renewed by programs mostly have a
-/// month left when that is done.
+/// A certificate that ends sooner causes a warning. Certificates that programs renew usually have a
+/// month left when they are renewed.
 const ENDS_SOON: u64 = 14;
 
 /// How a connection is encrypted.
@@ -15,7 +15,7 @@ const ENDS_SOON: u64 = 14;
 pub(super) struct Encryption {
     /// The version of the protocol, such as `TLS 1.3`.
     pub(super) version: &'static str,
-    /// The end of the server's certificate; `None` where it cannot be read.
+    /// The end of the server's certificate; `None` if it cannot be read.
     pub(super) end: Option<End>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct End {
 
 impl Encryption {
     pub(super) fn of(facts: &ChannelFacts) -> Self {
-        // A clock before 1970 is one that was never set: all that counts there ends later.
+        // A clock before 1970 was never set: every certificate ends later.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let end = not_after(&facts.certificate).ok();
         Self { version: facts.version, end: end.map(|at| End::new(at, now)) }
@@ -52,7 +52,7 @@ impl End {
         self.days < ENDS_SOON
     }
 
-    /// The date and time in UTC, as RFC 3339 has it.
+    /// The date and time in UTC, in the format of RFC 3339.
     pub(super) fn date(self) -> String {
         humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + self.at).to_string()
     }
@@ -63,7 +63,7 @@ fn not_after(certificate: &[u8]) -> der::Result<Duration> {
     let certificate = AnyRef::from_der(certificate)?;
     let signed = AnyRef::decode(&mut SliceReader::new(certificate.value())?)?;
     let mut fields = SliceReader::new(signed.value())?;
-    // The version may be left out, which then begins with the serial number.
+    // The version may be missing; then the certificate begins with the serial number.
     if AnyRef::decode(&mut fields)?.tag() != Tag::Integer {
         AnyRef::decode(&mut fields)?;
     }

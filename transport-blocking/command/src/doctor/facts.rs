@@ -1,4 +1,4 @@
-//! What one master tells of itself. Nothing is changed by asking.
+//! What one master reports about itself. Asking changes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -9,29 +9,29 @@ use super::encryption::Encryption;
 use super::permissions::{self, Need, Permissions};
 use crate::asking::{self, Found, Reply, words};
 
-/// What one master told.
+/// The facts that one master reported.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// Where it was found, if it had to be looked for.
+    /// Its address, if sentinels or a cluster reported it.
     pub(super) found_at: Option<Address>,
     /// How the connection is encrypted, if it is.
     pub(super) encryption: Option<Encryption>,
-    /// What INFO told; nothing where that is denied.
+    /// The answer to INFO; `None` if it is denied.
     pub(super) info: Option<Info>,
     /// Which changes are on the disk when a command is answered: `always`, `everysec` or `no`.
     pub(super) append_fsync: Option<String>,
-    /// Whether it writes snapshots by itself.
+    /// Whether it writes snapshots automatically.
     pub(super) has_snapshots: Option<bool>,
     /// The restart guard's marker.
     pub(super) marker: Marker,
-    /// Whether it notifies this connection of changes; why not, otherwise.
+    /// Whether it notifies this connection of changes, or why not.
     pub(super) tracking: Result<(), ServerError>,
     pub(super) permissions: Permissions,
     /// Its clock, and round trips.
     pub(super) reading: Reading,
 }
 
-/// What INFO tells.
+/// The facts of INFO.
 #[derive(Debug, Default)]
 pub(super) struct Info {
     /// `redis`, `valkey` or another name.
@@ -68,12 +68,12 @@ pub(super) enum Marker {
     },
 }
 
-/// What is said of the persistence of a master that does not tell it.
-pub(super) const NOT_TOLD: &str = "persistence not told";
+/// The text for a master that does not report its persistence.
+pub(super) const NOT_TOLD: &str = "persistence not reported";
 
 impl Facts {
-    /// Whether a master that is restarted has all that it answered before; `None` where it does not
-    /// tell.
+    /// Whether a restarted master still has everything that it acknowledged; `None` if it does not
+    /// report that.
     pub(super) fn keeps_data(&self) -> Option<bool> {
         match (self.info.as_ref()?.appends?, self.append_fsync.as_deref()) {
             (false, _) => Some(false),
@@ -82,19 +82,19 @@ impl Facts {
         }
     }
 
-    /// What it does with keys when its memory is full, if it removes any.
+    /// The policy by which it removes keys when its memory is full, if it removes any.
     pub(super) fn evicts(&self) -> Option<EvictionPolicy> {
         let info = self.info.as_ref()?;
         let policy = EvictionPolicy::named(info.eviction.as_deref()?).unwrap_or(EvictionPolicy::Unknown);
         (info.max_memory? > 0 && policy != EvictionPolicy::NoEviction).then_some(policy)
     }
 
-    /// How it keeps its data.
+    /// How it stores its data.
     pub(super) fn persistence(&self) -> String {
         let appends = self.info.as_ref().and_then(|info| info.appends).map(|appends| match self {
             _ if !appends => String::new(),
             Self { append_fsync: Some(fsync), .. } => format!("AOF (appendfsync {fsync})"),
-            _ => "AOF (appendfsync not told)".to_owned(),
+            _ => "AOF (appendfsync not reported)".to_owned(),
         });
         match (appends.as_deref(), self.has_snapshots) {
             (None, _) => NOT_TOLD.to_owned(),
@@ -107,8 +107,8 @@ impl Facts {
     }
 }
 
-/// Asks a master. `origin` is the instant that all masters' clocks are compared from, and
-/// everything is over at `ends`.
+/// Asks a master. All masters' clocks are compared relative to `origin`, and `ends` is the deadline
+/// of everything.
 pub(super) fn ask(
     master: &Endpoint,
     security: Option<&dyn Security>,
@@ -138,7 +138,7 @@ pub(super) fn ask(
     let needs: Vec<Need> = permissions::needs(endpoint, resource);
     let permissions = permissions::look(&mut master, &needs)?;
     let reading = clock::read(&mut master, origin)?;
-    // Last: it changes what this connection is told.
+    // Last, because it changes what this connection receives.
     let tracking = match master.ask(words(&["CLIENT", "TRACKING", "ON", "NOLOOP"]))? {
         Reply::Error(error) => Err(error),
         _ => Ok(()),
@@ -172,7 +172,7 @@ impl Info {
             found.map(|value| value.trim_end().to_owned()).filter(|value| !value.is_empty())
         };
         let number = |name: &str| field(name).and_then(|value| value.parse::<u64>().ok());
-        // Valkey and Redict tell the version of Redis that they are compatible with, too.
+        // Valkey and Redict also report the version of Redis that they are compatible with.
         let own = ["valkey", "redict"].into_iter().find(|kind| field(&format!("{kind}_version")).is_some());
         let kind =
             field("server_name").or_else(|| own.map(str::to_owned)).unwrap_or_else(|| "redis".to_owned());
@@ -226,7 +226,7 @@ mod tests {
         let marker = "ab12 5000 65000 60000 3";
         let present = |is_own| Marker::Present { is_own, longest: Duration::from_secs(60), masters: 3 };
         assert_eq!(read(marker, Some("ab12"), 25), present(true));
-        // From a former life, or from a time that has not come yet.
+        // From before a restart, or from the future.
         assert_eq!(read(marker, Some("cd34"), 25), present(false));
         assert_eq!(read(marker, Some("ab12"), 4), present(false));
         assert_eq!(read(marker, None, 25), Marker::Unknown);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_of_all_kinds_tell_who_they_are() {
+    fn the_name_of_every_kind_of_server_is_read() {
         for (info, kind, version) in [
             ("redis_version:7.0.15\r\n", "redis", "7.0.15"),
             ("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n", "valkey", "8.1.1"),

@@ -23,25 +23,25 @@ use crate::output::{Output, Verbosity, print};
 
 /// How long all questions to one master may take.
 const WITHIN: Duration = Duration::from_secs(8);
-/// For threads to say what they have found out when time is over.
+/// Time for the threads to report their results after the deadline.
 const SLACK: Duration = Duration::from_millis(100);
 
-/// What all masters told, and what is asked of them.
+/// The reports of all masters, and the settings of the clients.
 #[derive(Debug)]
 struct Survey {
     masters: Vec<Endpoint>,
     quorum: Quorum,
     /// In the masters' order.
     answers: Vec<Result<Facts, Cause>>,
-    /// How each clock stands beside the others.
+    /// Each clock compared with the others.
     standings: Vec<Option<clock::Standing>>,
-    /// The restart guard of the clients, if the options say it.
+    /// The restart guard of the clients, if the options set it.
     guard: Option<Duration>,
     /// Policies that the options accept.
     evictions: Vec<EvictionPolicy>,
 }
 
-/// Prints what was found out. The exit code.
+/// Prints the report. Returns the exit code.
 pub(crate) fn doctor(arguments: &DoctorArguments) -> u8 {
     match survey(arguments) {
         Ok(survey) => {
@@ -83,9 +83,9 @@ fn survey(arguments: &DoctorArguments) -> Result<Survey, Refusal> {
     })
 }
 
-/// Asks all masters at once, each in a thread of its own, and gives their answers in the masters'
-/// order. What the system keeps for longer than it may take, such as the resolver of names, is left
-/// behind.
+/// Asks all masters at once, each on its own thread, and returns their answers in the masters'
+/// order. A thread that the system blocks for too long, such as in name resolution, is not waited
+/// for.
 fn each(
     masters: &[Endpoint],
     security: Option<&Arc<dyn Security>>,
@@ -99,9 +99,9 @@ fn each(
         let (resource, tell, master) = (Arc::clone(&resource), tell.clone(), master.clone());
         let security = security.cloned();
         let asking = thread::Builder::new().name("quorlock-ask".into());
-        // Where the system has no thread left, this master says nothing.
+        // If the system has no thread left, this master has no answer.
         let _ = asking.spawn(move || {
-            // Nobody hears an answer that comes too late.
+            // An answer that comes too late is dropped.
             let _ = tell.send((place, facts::ask(&master, security.as_deref(), &resource, origin, ends)));
         });
     }
@@ -123,7 +123,7 @@ impl Survey {
         self.answers.iter().flatten().count()
     }
 
-    /// Whether no quorum can answer before a configuration is changed.
+    /// Whether no quorum can answer until a configuration is changed.
     fn is_misconfigured(&self) -> bool {
         let wrong =
             self.answers.iter().filter(|answer| matches!(answer, Err(cause) if cause.is_configuration()));

@@ -1,10 +1,10 @@
-//! What this user may do on a master, asked without doing it.
+//! Finds out what this user may do on a master, without doing it.
 //!
-//! `ACL DRYRUN` tells it where the user may ask (Redis 7). Where it is denied, a script asks the
-//! server's `redis.acl_check_cmd`, which everyone may who may run scripts (Redis 7). Else the
-//! commands are queued behind MULTI, where permissions are checked, and discarded. A server without
-//! lists of permissions allows all that it knows; what only reads is sent there, to see what it
-//! knows.
+//! `ACL DRYRUN` reports it if the user may call it (Redis 7). If that is denied, a script calls the
+//! server's `redis.acl_check_cmd`, which any user that may run scripts may call (Redis 7).
+//! Otherwise the commands are queued after MULTI, which checks permissions, and then discarded. A
+//! server without ACLs allows every command that it knows; there, commands that only read are sent,
+//! to see which ones it knows.
 
 use quorlock_core::{Cause, Discovery, Endpoint, Fleet, QueuePlace, Resource, ServerError};
 
@@ -27,11 +27,11 @@ pub(super) enum Use {
     Fencing,
     /// The restart guard.
     RestartGuard,
-    /// Being told of the end of a lock.
+    /// Notifications of the end of a lock.
     WakeUps,
 }
 
-/// A command that is needed for something.
+/// A command that a use needs.
 #[derive(Debug)]
 pub(super) struct Need {
     pub(super) of: Use,
@@ -47,7 +47,7 @@ pub(super) enum Allowed {
     NoSuchCommand,
 }
 
-/// How permissions were found out.
+/// How the permissions were found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     DryRun,
@@ -57,31 +57,31 @@ pub(super) enum Way {
     NoLists,
 }
 
-/// What this user may do.
+/// The permissions of this user.
 #[derive(Debug)]
 pub(super) struct Permissions {
-    /// The user's name, where the server tells it.
+    /// The user's name, if the server reports it.
     pub(super) user: Option<String>,
-    /// How it was found out; `None` where it was not.
+    /// How they were found out; `None` if they were not.
     pub(super) way: Option<Way>,
-    /// What is needed and not allowed, or not there.
+    /// Needed commands that are denied or unknown.
     pub(super) lacking: Vec<Lack>,
 }
 
-/// A command that is needed, and that this user cannot send.
+/// A needed command that this user cannot send.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lack {
     of: Use,
-    /// False where the server does not know it.
+    /// False if the server does not know it.
     is_known: bool,
     pub(super) name: String,
-    /// What it would touch; of a command without a key, its subcommand.
+    /// The key that it would access, or the subcommand of a command without a key.
     pub(super) on: Option<String>,
 }
 
 impl Permissions {
-    /// What is lacking for a use because it is not allowed, or because the server does not know it:
-    /// `EXISTS, MGET app:job`. `None` if that is nothing.
+    /// The commands that a use lacks because they are denied, or because the server does not know
+    /// them, such as `EXISTS, MGET app:job`. `None` if there are none.
     pub(super) fn lacking_for(&self, of: Use, is_known: bool) -> Option<String> {
         let mut of_keys: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
         for lack in self.lacking.iter().filter(|lack| lack.of == of && lack.is_known == is_known) {
@@ -175,7 +175,7 @@ pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
     needs
 }
 
-/// Finds out what of `needs` this user may not do, and changes nothing.
+/// Finds out which of `needs` this user may not send, and changes nothing.
 pub(super) fn look(master: &mut Conversation, needs: &[Need]) -> Result<Permissions, Cause> {
     let (user, way, allowed) = match master.ask(words(&["ACL", "WHOAMI"]))? {
         Reply::Error(ServerError::UnknownCommand) => (None, Some(Way::NoLists), sent(master, needs)?),
@@ -222,16 +222,16 @@ fn find_out(
     Ok(queued(master, needs)?.map(|allowed| (Way::Queue, allowed)))
 }
 
-/// What became of a dry run.
+/// The result of a dry run.
 enum DryRun {
     Told(Vec<Allowed>),
     /// The server does not know it: it is older than 7.0, and has no check for scripts either.
     Unknown,
-    /// This user may not ask.
+    /// This user may not call it.
     Denied,
 }
 
-/// Has the server try them out.
+/// Checks the commands with ACL DRYRUN.
 fn dry_run(master: &mut Conversation, user: &str, needs: &[Need]) -> Result<DryRun, Cause> {
     let try_out = |need: &Need| [words(&["ACL", "DRYRUN", user]), need.command.clone()].concat();
     let answers = master.ask_all(&needs.iter().map(try_out).collect::<Vec<_>>())?;
@@ -241,7 +241,7 @@ fn dry_run(master: &mut Conversation, user: &str, needs: &[Need]) -> Result<DryR
             Reply::Text(text) if text == b"OK" => Allowed::Yes,
             Reply::Text(_) => Allowed::No,
             Reply::Error(ServerError::UnknownCommand) => return Ok(DryRun::Unknown),
-            // Who may ask is told of commands that are not there by a plain ERR.
+            // A user with the permission gets a plain ERR for commands that do not exist.
             Reply::Error(ServerError::Other(_)) => Allowed::NoSuchCommand,
             _ => return Ok(DryRun::Denied),
         });
@@ -249,7 +249,7 @@ fn dry_run(master: &mut Conversation, user: &str, needs: &[Need]) -> Result<DryR
     Ok(DryRun::Told(allowed))
 }
 
-/// Asks the server in a script, which executes none of them.
+/// Checks the commands in a script, which executes none of them.
 fn by_script(master: &mut Conversation, needs: &[Need]) -> Result<Option<Vec<Allowed>>, Cause> {
     const SCRIPT: &str = "\
 if not redis.acl_check_cmd then return false end
@@ -277,7 +277,7 @@ return told";
     }))
 }
 
-/// Sends those that change nothing.
+/// Sends the commands that change nothing.
 fn sent(master: &mut Conversation, needs: &[Need]) -> Result<Vec<Allowed>, Cause> {
     const HARMLESS: [&[u8]; 12] = [
         b"GET",
@@ -303,12 +303,13 @@ fn sent(master: &mut Conversation, needs: &[Need]) -> Result<Vec<Allowed>, Cause
     Ok(needs.iter().map(read).collect())
 }
 
-/// Queues them and discards the queue. What is not allowed is not queued.
+/// Queues the commands and discards the queue. A denied command is not queued.
 fn queued(master: &mut Conversation, needs: &[Need]) -> Result<Option<Vec<Allowed>>, Cause> {
     if let Reply::Error(_) = master.ask(words(&["MULTI"]))? {
         return Ok(None);
     }
-    // A proxy may take MULTI and still execute what follows: a script that does nothing goes first.
+    // A proxy may accept MULTI and still execute the commands after it, so a script that does
+    // nothing is sent first.
     if master.ask(words(&["EVAL", "return 1", "0"]))? != Reply::Text(b"QUEUED".to_vec()) {
         return Ok(None);
     }

@@ -9,22 +9,23 @@ use super::facts::{Facts, Marker, NOT_TOLD};
 use super::permissions::Use;
 use crate::duration::spoken;
 
-/// The rates of any two clocks may differ by so much: it is taken off each validity.
+/// The largest allowed difference between the rates of two clocks, which is subtracted from each
+/// validity.
 const DRIFT: f64 = 0.01;
 
-/// A promise, and how it stands.
+/// A promise, and whether it holds.
 #[derive(Debug)]
 pub(super) struct Promise {
     pub(super) name: &'static str,
-    /// `None` where masters do not tell what it rests on.
+    /// `None` if masters do not report what it depends on.
     pub(super) holds: Option<bool>,
-    /// What it says where it holds, and otherwise each reason why it does not.
+    /// Its text if it holds, and otherwise each reason why it does not.
     pub(super) text: Vec<String>,
     /// What to change.
     pub(super) cures: Vec<String>,
 }
 
-/// What speaks against a promise.
+/// The reasons against a promise.
 #[derive(Default)]
 struct Findings {
     broken: Vec<String>,
@@ -33,12 +34,13 @@ struct Findings {
 }
 
 impl Findings {
-    /// A fault of these masters, each with its own details, and its cure. No masters, no fault.
+    /// Adds a fault of these masters, each with its details, and its cure. Without masters there is
+    /// no fault.
     fn broken(&mut self, what: &str, masters: &[(String, String)], cure: &str) {
         Self::add(&mut self.broken, &mut self.cures, what, masters, cure);
     }
 
-    /// What these masters do not tell, and what would make them.
+    /// Adds what these masters do not report, and what to change so that they do.
     fn unknown(&mut self, what: &str, masters: &[(String, String)], cure: &str) {
         Self::add(&mut self.unknown, &mut self.cures, what, masters, cure);
     }
@@ -81,10 +83,10 @@ const KEEP_OR_GUARD: &str =
     "set appendonly yes and appendfsync always there, or give all clients --restart-guard";
 const GRANT: &str = "grant these commands: the page about masters has a rule for each kind of lock";
 const LET_ASK: &str =
-    "allow +info, and run this as a user who may ask for permissions (+eval, or +acl|dryrun)";
+    "allow +info, and run this as a user that may query permissions (+eval, or +acl|dryrun)";
 const TELL_SETTINGS: &str = "allow +info and +config|get, or look at appendonly and appendfsync yourself";
 
-/// All of them, in the order in which they are told.
+/// All promises, in the order in which they are printed.
 pub(super) fn judge(survey: &Survey) -> Vec<Promise> {
     vec![
         availability(survey),
@@ -97,17 +99,12 @@ pub(super) fn judge(survey: &Survey) -> Vec<Promise> {
         kind(survey, "several resources", Use::Several, "locks of several resources are granted all or none"),
         kind(survey, "readers", Use::Readers, "readers share a lock and keep writers out"),
         kind(survey, "permits", Use::Permits, "a semaphore never admits more than its permits"),
-        kind(
-            survey,
-            "fair waiting",
-            Use::FairWaiting,
-            "fair waiters are served in the order of their coming",
-        ),
+        kind(survey, "fair waiting", Use::FairWaiting, "fair waiters are served in order of arrival"),
     ]
 }
 
 impl Survey {
-    /// The masters that could vote, for which `found` has something to say.
+    /// The masters that could vote and for which `found` returns a detail.
     fn those(&self, found: impl Fn(usize, &Facts) -> Option<String>) -> Vec<(String, String)> {
         let all = self.masters.iter().zip(&self.answers).enumerate();
         all.filter_map(|(place, (master, answer))| {
@@ -122,8 +119,8 @@ impl Survey {
         facts.evicts().filter(|policy| !self.evictions.contains(policy))
     }
 
-    /// The longest TTL of the restart guard that is used: as the options say, or as the markers of
-    /// a quorum do.
+    /// The longest TTL of the restart guard that is used: from the options, or from the markers of
+    /// a quorum.
     pub(super) fn guard_in_use(&self) -> Option<Duration> {
         let marked: Vec<_> = self
             .answers
@@ -151,12 +148,12 @@ fn availability(survey: &Survey) -> Promise {
             Some((master.to_string(), why?))
         })
         .collect();
-    findings.broken("no vote", &absent, "bring each of them to vote, or take it from every client's list");
+    findings.broken("no vote", &absent, "make each of them vote, or remove it from every client's list");
     lacking(survey, &mut findings, Use::Locks);
     let (masters, needed) = (survey.quorum.masters(), survey.quorum.needed());
     let text = match masters - needed {
-        0 => format!("{masters} of {masters} masters vote; none may be away"),
-        spare => format!("{masters} of {masters} masters vote; {spare} may be away"),
+        0 => format!("{masters} of {masters} masters vote; none may fail"),
+        spare => format!("{masters} of {masters} masters vote; {spare} may fail"),
     };
     findings.judge("availability", &text)
 }
@@ -179,7 +176,7 @@ fn exclusion(survey: &Survey) -> Promise {
         beyond.then(|| format!("{:+.1} %", standing.rate * 100.0))
     });
     let cure = "let its time service slew the clock, never step it while locks are held";
-    findings.broken("its clock runs wrong or was set just now", &drifting, cure);
+    findings.broken("its clock has the wrong rate or has just been set", &drifting, cure);
     unheard(survey, &mut findings);
     findings.judge("exclusion", "no two clients hold one lock while the masters keep their data")
 }
@@ -211,20 +208,18 @@ fn failover(survey: &Survey) -> Promise {
         (replicas > 0 && declared(place) == 0 && failover != Some(Failover::Durable))
             .then(|| if replicas == 1 { "1 replica".to_owned() } else { format!("{replicas} replicas") })
     });
-    let cure = "detach the replicas, or say replicas= in the URL of all clients, with the restart guard";
-    let what = "two clients may hold one lock if a replica is promoted while its old primary goes on";
+    let cure = "detach the replicas, or declare replicas= in the URL of all clients, with the restart guard";
+    let what = "two clients may hold one lock if a replica is promoted while its old primary keeps running";
     findings.broken(what, &followed, cure);
     let incomplete = survey.those(|place, facts| {
         let (replicas, declared) = (facts.info.as_ref()?.replicas?, declared(place));
         (declared > 0 && replicas != declared).then(|| format!("{replicas} of {declared}"))
     });
-    let cure = "attach the replicas, or give all clients the number that there is";
+    let cure = "attach the replicas, or give all clients the actual number";
     findings.broken("has no vote without the replicas that its URL declares", &incomplete, cure);
     unheard(survey, &mut findings);
-    findings.judge(
-        "failover",
-        "no master has a replica that could be promoted beside it and does not confirm its votes",
-    )
+    findings
+        .judge("failover", "no master has a replica that could be promoted and does not confirm its votes")
 }
 
 fn restart_guard(survey: &Survey) -> Promise {
@@ -241,7 +236,7 @@ fn fencing(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
     lacking_locks(survey, &mut findings);
     lacking(survey, &mut findings, Use::Fencing);
-    // Counters have no TTL, so only the policies for all keys remove them.
+    // Counters have no TTL, so only the `allkeys` policies remove them.
     let evicting = survey.those(|_, facts| {
         let policy = facts.evicts()?.to_string();
         policy.starts_with("allkeys").then_some(policy)
@@ -249,7 +244,7 @@ fn fencing(survey: &Survey) -> Promise {
     findings.broken("may remove counters when its memory is full", &evicting, NO_EVICTION);
     match survey.guard_in_use() {
         Some(_) => against_guard(survey, &mut findings),
-        None => losing_data(survey, &mut findings, "may number again from the beginning when it restarts"),
+        None => losing_data(survey, &mut findings, "may lose its counters when it restarts"),
     }
     findings.judge("fencing", "each grant has a larger number than all before")
 }
@@ -262,10 +257,10 @@ fn wake_ups(survey: &Survey) -> Promise {
             (denied == (error == ServerError::NoPerm)).then(|| Cause::Server(error).to_string())
         })
     };
-    let what = "does not tell waiters, who ask again after retry_delay";
+    let what = "does not notify waiters, which retry after retry_delay";
     findings.broken(what, &silent(true), "grant +client|tracking");
     findings.broken(what, &silent(false), "use a server that knows CLIENT TRACKING (Redis 6)");
-    findings.judge("wake-ups", "waiters are told when a lock ends")
+    findings.judge("wake-ups", "waiters are notified when a lock ends")
 }
 
 fn kind(survey: &Survey, name: &'static str, of: Use, text: &str) -> Promise {
@@ -275,7 +270,7 @@ fn kind(survey: &Survey, name: &'static str, of: Use, text: &str) -> Promise {
     findings.judge(name, text)
 }
 
-/// What this user may not do, and what the server does not know.
+/// Commands that this user may not send, and commands that the server does not know.
 fn lacking(survey: &Survey, findings: &mut Findings, of: Use) {
     let denied = survey.those(|_, facts| facts.permissions.lacking_for(of, true));
     findings.broken("this user may not", &denied, GRANT);
@@ -285,7 +280,7 @@ fn lacking(survey: &Survey, findings: &mut Findings, of: Use) {
     findings.unknown("permissions not known", &unasked, LET_ASK);
 }
 
-/// What keeps even plain locks from being had; the first promise has the details.
+/// What prevents even plain locks; the first promise has the details.
 fn lacking_locks(survey: &Survey, findings: &mut Findings) {
     let denied = survey.those(|_, facts| {
         let lacks = |is_known| facts.permissions.lacking_for(Use::Locks, is_known).is_some();
@@ -294,10 +289,10 @@ fn lacking_locks(survey: &Survey, findings: &mut Findings) {
     findings.broken("not even plain locks can be taken", &denied, "see availability");
 }
 
-/// What keeps the restart guard from working.
+/// What prevents the restart guard from working.
 fn against_guard(survey: &Survey, findings: &mut Findings) {
     lacking(survey, findings, Use::RestartGuard);
-    let cure = "use servers whose INFO tells master_replid, if they lose data when they restart";
+    let cure = "use servers whose INFO reports master_replid, if they lose data when they restart";
     findings.broken("tells no replication id: no restart guard here", &nameless(survey), cure);
     let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
     findings.broken("may remove the guard's marker when its memory is full", &evicting, NO_EVICTION);
@@ -309,12 +304,12 @@ fn against_guard(survey: &Survey, findings: &mut Findings) {
     unheard(survey, findings);
 }
 
-/// Masters that tell no replication id, which the restart guard needs.
+/// Masters that report no replication id, which the restart guard needs.
 fn nameless(survey: &Survey) -> Vec<(String, String)> {
     survey.those(|_, facts| facts.info.as_ref()?.replication_id.is_none().then(String::new))
 }
 
-/// Masters that lose what they answered when they restart.
+/// Masters that lose acknowledged writes when they restart.
 fn losing_data(survey: &Survey, findings: &mut Findings, what: &str) {
     let with_details = |keeps: Option<bool>| {
         let details = |facts: &Facts| Some(facts.persistence()).filter(|told| told != NOT_TOLD);
@@ -328,5 +323,5 @@ fn losing_data(survey: &Survey, findings: &mut Findings, what: &str) {
 /// Masters of which nothing is known.
 fn unheard(survey: &Survey, findings: &mut Findings) {
     let silent = survey.those(|_, facts| facts.info.is_none().then(String::new));
-    findings.unknown("INFO is not told", &silent, "allow +info, and name the server and no proxy");
+    findings.unknown("INFO is not reported", &silent, "allow +info, and name the server instead of a proxy");
 }

@@ -12,7 +12,7 @@ use super::promises::Promise;
 use crate::json;
 use crate::output::without_control;
 
-/// Lines for people: what each master told, and then the promises.
+/// Lines for people: what each master reported, and then the promises.
 pub(super) fn text(survey: &Survey, promises: &[Promise]) -> String {
     let mut lines = vec![summary(survey)];
     let all = survey.masters.iter().zip(&survey.answers).enumerate();
@@ -49,7 +49,7 @@ fn summary(survey: &Survey) -> String {
     format!("{answered} of {masters} masters answered (quorum {})", survey.quorum.needed())
 }
 
-/// What a master that answered told.
+/// The lines about a master that answered.
 fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
     let mut lines: Vec<String> = survey.objection(place).into_iter().collect();
     lines.extend(facts.found_at.as_ref().map(|address| format!("is at {address} now")));
@@ -57,10 +57,10 @@ fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
         Some(info) => {
             lines.push(server(info));
             lines.push(format!("{}; {}", facts.persistence(), memory(info)));
-            let id = info.replication_id.as_deref().unwrap_or("not told");
+            let id = info.replication_id.as_deref().unwrap_or("not reported");
             lines.push(format!("replication id {id}; {}", marker(&facts.marker)));
         }
-        None => lines.push(format!("INFO is not told; {}", facts.persistence())),
+        None => lines.push(format!("INFO is not reported; {}", facts.persistence())),
     }
     lines.extend(facts.encryption.as_ref().map(encryption));
     lines.push(clock(facts, survey.standings.get(place).copied().flatten()));
@@ -73,8 +73,8 @@ fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
         None => "permissions not known",
     };
     let tracking = match facts.tracking {
-        Ok(()) => "tells waiters (CLIENT TRACKING)".to_owned(),
-        Err(error) => format!("does not tell waiters: {}", Cause::Server(error)),
+        Ok(()) => "notifies waiters (CLIENT TRACKING)".to_owned(),
+        Err(error) => format!("does not notify waiters: {}", Cause::Server(error)),
     };
     lines.push(format!("{user}{way}; {tracking}"));
     lines
@@ -85,9 +85,9 @@ fn server(info: &Info) -> String {
         (Some(kind), Some(version)) => format!("{kind} {version}"),
         _ => "a server of unknown version".to_owned(),
     };
-    let role = info.role.as_deref().unwrap_or("role not told");
+    let role = info.role.as_deref().unwrap_or("role not reported");
     let replicas = match info.replicas {
-        None => "replicas not told".to_owned(),
+        None => "replicas not reported".to_owned(),
         Some(0) => "no replicas".to_owned(),
         Some(1) => "1 replica".to_owned(),
         Some(many) => format!("{many} replicas"),
@@ -113,14 +113,14 @@ fn memory(info: &Info) -> String {
     match (info.max_memory, info.eviction.as_deref()) {
         (Some(0), _) => "no memory limit".to_owned(),
         (Some(limit), Some(policy)) => format!("memory limit of {} MiB, {policy}", limit >> 20),
-        _ => "memory limit not told".to_owned(),
+        _ => "memory limit not reported".to_owned(),
     }
 }
 
 fn marker(marker: &Marker) -> String {
     match marker {
         Marker::Absent => "no restart guard".to_owned(),
-        Marker::Unknown => "restart guard not told".to_owned(),
+        Marker::Unknown => "restart guard not reported".to_owned(),
         Marker::Present { is_own, longest, masters } => {
             let life = if *is_own { "" } else { ", from before a restart" };
             let longest = crate::duration::spoken(*longest);

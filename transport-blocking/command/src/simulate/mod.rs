@@ -1,4 +1,4 @@
-//! `quorlock simulate`: one simulated world, and what came of it.
+//! `quorlock simulate`: one simulated world, and its result.
 
 mod scenarios;
 mod scripts;
@@ -16,20 +16,20 @@ use crate::arguments::SimulateArguments;
 use crate::ending::{BROKEN, UNWRITTEN};
 use crate::output::{Level, Output, Verbosity, print};
 
-/// What came of a world.
+/// The result of a world.
 struct Outcome {
     title: String,
-    /// What was tried and what came of it, in whole lines.
+    /// The settings and the result, in whole lines.
     text: String,
     is_broken: bool,
     /// One sentence.
     verdict: String,
     timeline: Timeline,
-    /// What else stands under the picture.
+    /// Further lines under the picture.
     notes: Vec<String>,
 }
 
-/// Runs what the options say. The exit code.
+/// Runs the world that the options describe. Returns the exit code.
 pub(crate) fn simulate(arguments: &SimulateArguments) -> u8 {
     if arguments.list {
         return print(&scenarios::list(), 0);

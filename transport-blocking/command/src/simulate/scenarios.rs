@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 
 use clap::ValueEnum;
 
-/// A world with a story, in which a defence can be left out.
+/// A world with a fixed story, with or without its defence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
-    /// A client stands still between its check and its write.
+    /// A client pauses between its check and its write.
     #[value(name = "kleppmann-pause")]
     Pause,
-    /// A master's clock leaps, and two clients hold the lock.
+    /// A master's clock jumps, and two clients hold the lock.
     #[value(name = "kleppmann-clock")]
     Clock,
-    /// A client stands still while the answers are on their way.
+    /// A client pauses while the answers are on their way.
     #[value(name = "kleppmann-delay")]
     Delay,
     /// A master comes back without its data, and votes again.
@@ -22,7 +22,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    /// How it is written.
+    /// The name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pause => "kleppmann-pause",
@@ -35,27 +35,27 @@ impl Scenario {
     /// What happens, as a sentence.
     pub(super) fn story(self) -> &'static str {
         match self {
-            Self::Pause => "A client stands still between its check and its write.",
-            Self::Clock => "A master's clock leaps, and two clients hold the lock.",
-            Self::Delay => "A client stands still while the answers are on their way.",
+            Self::Pause => "A client pauses between its check and its write.",
+            Self::Clock => "A master's clock jumps, and two clients hold the lock.",
+            Self::Delay => "A client pauses while the answers are on their way.",
             Self::RestartEmpty => "A master comes back without its data, and votes again.",
         }
     }
 
-    /// What keeps harm away.
+    /// The defence that prevents harm.
     pub(super) fn defence(self) -> &'static str {
         match self {
             Self::Pause | Self::Clock => "fencing tokens: the store refuses a smaller number",
             Self::Delay => "validity is counted from before the first request",
-            Self::RestartEmpty => "the restart guard: who lost data does not vote yet",
+            Self::RestartEmpty => "the restart guard: a master that lost its data does not vote yet",
         }
     }
 
-    /// What is the case without it.
+    /// What is missing without the defence.
     pub(super) fn undefended(self) -> &'static str {
         match self {
             Self::Pause | Self::Clock => "no fencing tokens",
-            Self::Delay => "a client that counts votes and looks at no clock",
+            Self::Delay => "a client that counts votes without checking the clock",
             Self::RestartEmpty => "no restart guard",
         }
     }

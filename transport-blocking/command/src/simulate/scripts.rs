@@ -1,4 +1,4 @@
-//! What happens in each scenario: two clients add 1 each to a number that is stored outside of the
+//! What happens in each scenario: two clients each add 1 to a number that is stored outside the
 //! masters, under one lock. Two additions must make 2.
 
 use std::cell::Cell;
@@ -17,7 +17,7 @@ const fn ms(millis: u64) -> Duration {
 /// Longer than a scenario takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// How a client goes about its addition.
+/// How a client makes its addition.
 #[derive(Clone)]
 struct Worker {
     client: Client,
@@ -27,13 +27,13 @@ struct Worker {
     /// How long it takes between reading and writing.
     works_for: Duration,
     is_fenced: bool,
-    /// Whether it asks for the lock only once at first, and hears itself what came of it.
+    /// Whether its first request makes only one attempt, so that it sees the outcome itself.
     asks_once: Rc<Cell<bool>>,
-    /// Whether a quorum of votes is a lock to it, however late they come.
+    /// Whether it treats a quorum of votes as a lock even if they come too late.
     trusts_late_votes: bool,
     /// Whether it has the lock.
     holds: Rc<Cell<bool>>,
-    /// Whether it has looked at its lock for the last time before it writes.
+    /// Whether it has made its last check of the lock before it writes.
     has_checked: Rc<Cell<bool>>,
     refusals: Rc<Cell<u32>>,
 }
@@ -55,13 +55,13 @@ impl Worker {
         }
     }
 
-    /// Adds 1, and begins anew when it may not.
+    /// Adds 1, and starts again if the lock or the store refuses.
     async fn work(self) {
         self.client.sleep(self.begins_after).await;
         while self.add_one().await.is_none() {}
     }
 
-    /// The lock, or nothing but the belief to have it.
+    /// Returns the lock. `Some(None)` is a lock that the client only believes to have.
     async fn lock(&self) -> Option<Option<Guard>> {
         let request = self.client.locker().lock("account").ttl(self.ttl).timeout(LONG);
         let request = if self.is_fenced { request.fenced() } else { request };
@@ -69,11 +69,11 @@ impl Worker {
         match request.await {
             Ok(guard) => Some(Some(guard)),
             Err(AcquireError::TooLate(ballot)) if self.trusts_late_votes => {
-                self.client.note(format!("counts {} late votes: acts", ballot.granted()));
+                self.client.note(format!("counts {} late votes and acts", ballot.granted()));
                 Some(None)
             }
             Err(AcquireError::TooLate(_)) => {
-                self.client.note("told: votes too late");
+                self.client.note("learns that the votes came too late");
                 None
             }
             Err(_) => {
@@ -90,25 +90,25 @@ impl Worker {
         let reading = self.store.read(&self.client, fence).ok()?;
         self.client.sleep(self.works_for).await;
         if guard.as_ref().is_some_and(|guard| guard.check().is_err()) {
-            self.client.note("lock is over: begins anew");
+            self.client.note("lock has ended: starts again");
             return None;
         }
         self.has_checked.set(true);
-        // Between any check and the write behind it time may pass.
+        // Time may pass between any check and the write after it.
         self.client.sleep(ms(20)).await;
         if self.store.write(&self.client, reading, reading.value() + 1, fence).is_err() {
             self.refusals.set(self.refusals.get() + 1);
             return None;
         }
         if let Some(guard) = guard {
-            // Whether it was ours until now changes nothing any more.
+            // Whether the lock was still held does not matter any more.
             let _ = guard.release().await;
         }
         Some(())
     }
 }
 
-/// Lets time pass until that is so.
+/// Lets time pass until `flag` is set.
 fn until(world: &mut World, flag: &Cell<bool>) -> Result<(), Box<Failure>> {
     let mut steps = 0;
     while !flag.get() && steps < 20_000 {
@@ -118,10 +118,10 @@ fn until(world: &mut World, flag: &Cell<bool>) -> Result<(), Box<Failure>> {
     Ok(())
 }
 
-/// Two clients, the second of which begins later. With `guard` they have the restart guard on, for
-/// locks that live no longer.
+/// Two clients, the second of which begins later. With `guard` they use the restart guard with that
+/// longest TTL.
 fn two(world: &mut World, store: &Store, guard: Option<Duration>) -> [Worker; 2] {
-    // By then all connections are there.
+    // By then all connections are open.
     [ms(200), ms(500)].map(|after| {
         let client = world.client_with(|settings| {
             // Few attempts make a short story.
@@ -149,7 +149,7 @@ fn divide(world: &mut World) {
     }
 }
 
-/// Carries the story out.
+/// Runs the story.
 fn carry_out(
     scenario: Scenario,
     world: &mut World,
@@ -216,7 +216,7 @@ pub(super) fn run(scenario: Scenario, seed: u64, defended: bool) -> Outcome {
     };
     let mut world = World::with_masters(seed, masters);
     if scenario == Scenario::Clock {
-        // That they do is known; what is asked is whether harm comes of it.
+        // That two clients hold the lock is expected; the question is whether it does harm.
         world = world.tolerate_two_holders();
     }
     let store = Store::new();

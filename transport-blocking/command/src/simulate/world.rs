@@ -9,7 +9,7 @@ use super::Outcome;
 use crate::arguments::WorldOptions;
 use crate::arguments::faults;
 
-/// The plan that the options amount to.
+/// The plan that the options describe.
 fn plan(options: &WorldOptions, seed: u64) -> Plan {
     if options.random {
         return Plan::random(seed);
@@ -31,7 +31,7 @@ fn plan(options: &WorldOptions, seed: u64) -> Plan {
     plan
 }
 
-/// Runs it, and makes it small if a promise was broken.
+/// Runs the plan, and shrinks it if a promise was broken.
 pub(super) fn run(options: &WorldOptions, seed: u64) -> Outcome {
     let plan = plan(options, seed);
     let title = format!(
@@ -47,7 +47,7 @@ pub(super) fn run(options: &WorldOptions, seed: u64) -> Outcome {
     let mut text = format!("{title}, {}.\n", counted(plan.faults.len(), "fault"));
     // Writing to a String cannot fail.
     if outside > 0 {
-        let _ = writeln!(text, "Outside of what Redlock assumes: {}.", counted(outside, "fault"));
+        let _ = writeln!(text, "Outside Redlock's assumptions: {}.", counted(outside, "fault"));
     }
     if let Some((smaller, failure)) = plan.shrink() {
         let verdict = format!("Broken: {}.", failure.violation);

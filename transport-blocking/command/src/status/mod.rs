@@ -1,5 +1,5 @@
-//! `quorlock status`: what each master says about a lock, and what that amounts to. Nothing is
-//! changed.
+//! `quorlock status`: what each master reports about a lock, and what follows from it. It changes
+//! nothing.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ mod permits;
 
 pub(crate) use self::permits::inspect as inspect_permits;
 
-/// Prints it. `token` is the one that the environment has for the lock, if there is one. The exit
-/// code.
+/// Prints the state. `token` is the lock's token in the environment, if there is one. Returns the
+/// exit code.
 pub(crate) fn status(arguments: &StatusArguments, token: Option<Token>) -> u8 {
     let name = arguments.resource.as_bytes();
     let terms = Terms::plain(&arguments.masters, &arguments.resource);
@@ -42,7 +42,7 @@ pub(crate) fn status(arguments: &StatusArguments, token: Option<Token>) -> u8 {
     }
 }
 
-/// What is printed about a lock, and the exit code.
+/// Returns the text about a lock and the exit code.
 fn told(seen: &Inspection, name: &[u8], token: Option<Token>, as_json: bool) -> (String, u8) {
     let code = match seen.state() {
         LockState::Held(_) | LockState::Shared(_) => 0,
@@ -56,26 +56,26 @@ fn told(seen: &Inspection, name: &[u8], token: Option<Token>, as_json: bool) -> 
     (text, code)
 }
 
-/// What the masters say of a lock.
+/// What the masters report about a lock.
 pub(crate) fn inspect(locker: &Locker, name: &[u8], token: Option<Token>) -> Result<Inspection, Refusal> {
     let inspecting = locker.inspect(name);
     let inspecting = token.into_iter().fold(inspecting, |inspecting, token| inspecting.token(token));
     inspecting.wait().map_err(|error| Refusal::NoQuorum(error.to_string()))
 }
 
-/// Whether no quorum can answer before a configuration is changed.
+/// Whether no quorum can answer until a configuration is changed.
 fn is_misconfigured(causes: impl Iterator<Item = Cause>, quorum: Quorum) -> bool {
-    // Of one server behind two addresses, one has answered.
+    // One server behind two addresses counts as one answer.
     let is_wrong = |cause: &Cause| cause.is_configuration() && !matches!(cause, Cause::SameServer { .. });
     quorum.masters() - causes.filter(is_wrong).count() < quorum.needed()
 }
 
-/// What a holder is called.
+/// The name of a holder.
 fn called(holder: Holder) -> String {
     if holder.is_ours() { "ours".to_owned() } else { format!("holder {holder}") }
 }
 
-/// Why a master that answered has no vote, if that is so.
+/// Why a master that answered has no vote, if it has none.
 fn objection(standing: Standing) -> Option<String> {
     match standing {
         Standing::Quarantined { remaining } => Some(format!("quarantined for {} more", spoken(remaining))),
@@ -117,7 +117,7 @@ fn table(first: &str, masters: &[(String, String)]) -> String {
     text
 }
 
-/// Why a master has no vote, with the name of another one where that is the reason.
+/// Why a master has no vote. If the reason is another master, it is named.
 fn complaint(cause: Cause, master: &Endpoint, masters: &[&Endpoint]) -> String {
     match cause {
         Cause::SameServer { other } => match masters.get(other.index()) {
@@ -142,8 +142,8 @@ fn words(answer: &MasterAnswer) -> String {
             let waits = if wanted.is_some() { "; a writer waits" } else { "" };
             format!("{who}{ours}, {}{waits}", left(remaining))
         }
-        KeyState::OtherType => "not a lock: the key is no string".to_owned(),
-        _ => "held in a way that this version does not know".to_owned(),
+        KeyState::OtherType => "not a lock: the key is not a string".to_owned(),
+        _ => "held in a way that this version does not recognize".to_owned(),
     };
     let remarks =
         [Some(key), objection(answer.standing), warning(&answer.server, answer.has_undeclared_replicas())];
@@ -154,7 +154,7 @@ fn left(remaining: Option<Duration>) -> String {
     remaining.map_or_else(|| "never expires".to_owned(), |left| format!("{} left", spoken(left)))
 }
 
-/// Those who share a lock.
+/// The sharers of a lock.
 fn crowd(group: Option<&Group>, sharers: Option<usize>) -> String {
     match (group.filter(|group| **group != Group::READERS), sharers) {
         (None, Some(1)) => "1 reader".to_owned(),
@@ -165,7 +165,7 @@ fn crowd(group: Option<&Group>, sharers: Option<usize>) -> String {
     }
 }
 
-/// What is said of a master that answered: what it has, and what it is.
+/// The text about a master that answered: its key, and the server.
 fn row(key: &str, server: &ServerFacts) -> String {
     let ServerFacts { kind, version, role, uptime, .. } = server;
     let mut server = Vec::new();
@@ -174,7 +174,7 @@ fn row(key: &str, server: &ServerFacts) -> String {
     }
     server.extend(role.clone());
     if let Some(uptime) = *uptime {
-        // Servers tell whole seconds.
+        // Servers report whole seconds.
         let up = if uptime.as_secs() < 120 { format!("{} s", uptime.as_secs()) } else { spoken(uptime) };
         server.push(format!("up {up}"));
     }
@@ -215,7 +215,7 @@ struct MasterReport {
     server: ServerReport,
 }
 
-/// What a master says of itself, in each kind of report.
+/// What a master reports about itself, in each kind of report.
 #[derive(Serialize)]
 struct ServerReport {
     quarantined_ms: Option<u128>,
@@ -292,8 +292,7 @@ fn master_report(
     }
 }
 
-/// Whether a master has answered: two causes are found out by what the server said when it was
-/// connected.
+/// Whether a master has answered: two causes follow from what the server said in the handshake.
 fn has_answered(cause: Option<Cause>) -> bool {
     let is_told =
         |cause| matches!(cause, Cause::Replica | Cause::SameServer { .. } | Cause::SharedServer { .. });

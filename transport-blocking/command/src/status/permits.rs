@@ -1,4 +1,4 @@
-//! The same about the permits of a semaphore.
+//! `quorlock status --permits`: the same for the permits of a semaphore.
 
 use quorlock_blocking::Locker;
 use quorlock_core::{
@@ -13,7 +13,7 @@ use super::{
 use crate::json;
 use crate::output::without_control;
 
-/// What the masters say of a semaphore.
+/// What the masters report about a semaphore.
 pub(crate) fn inspect(
     locker: &Locker,
     name: &[u8],
@@ -26,7 +26,7 @@ pub(crate) fn inspect(
     inspecting.wait().map_err(|error| Refusal::NoQuorum(error.to_string()))
 }
 
-/// What is printed about it, and the exit code.
+/// Returns the text about it and the exit code.
 pub(super) fn told(
     seen: &SemaphoreInspection,
     name: &[u8],
@@ -40,7 +40,7 @@ pub(super) fn told(
     (text, code)
 }
 
-/// Whether a permit is held. As for a lock, the exit code says so.
+/// Whether a permit is held. As for a lock, the exit code reports it.
 fn state(seen: &SemaphoreInspection) -> (&'static str, u8) {
     let some = |wanted: LockState| seen.states().any(|(_, state)| state == wanted);
     if seen.held().next().is_some() {
@@ -117,7 +117,7 @@ struct MasterReport {
     server: ServerReport,
 }
 
-/// What one master has of one permit.
+/// The key of one permit on one master.
 #[derive(Serialize)]
 struct KeyReport {
     index: u32,

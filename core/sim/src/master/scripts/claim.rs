@@ -1,11 +1,10 @@
-//! What the scripts of claims of several targets have in common: what they are given, and one read
-//! target.
+//! The common parts of scripts for several targets: their arguments, and one read target.
 
 use super::{Body, NO_ARGUMENT, NO_COUNTER};
 use crate::master::number::{lua_integer, lua_max, lua_number};
 use crate::master::reply::Failure;
 
-/// What such a script is given.
+/// The arguments of such a script.
 #[derive(Clone, Copy)]
 pub(super) struct Many<'b> {
     pub(super) token: &'b [u8],
@@ -17,7 +16,7 @@ pub(super) struct Many<'b> {
     /// The last key before the want marks, and the last one before the counters.
     pub(super) marks: usize,
     pub(super) counters: usize,
-    /// The server's time at the beginning, where a target is shared.
+    /// The server's time at the beginning, if a target is shared.
     pub(super) now: f64,
 }
 
@@ -25,7 +24,7 @@ pub(super) struct Many<'b> {
 #[derive(Default)]
 pub(super) struct Looked {
     pub(super) held: Option<Vec<u8>>,
-    /// When our entry ends, where it is alive.
+    /// When our entry ends, if it has not ended.
     pub(super) end: Option<f64>,
 }
 
@@ -77,7 +76,7 @@ impl<'b> Body<'_, 'b> {
         Ok(Looked { held, end })
     }
 
-    /// Puts our entry into a read target, or moves its end away from now.
+    /// Puts our entry into a read target, or moves its end later.
     pub(super) fn share(&mut self, many: &Many<'b>, target: usize, found: &Looked) -> Result<(), Failure> {
         let (place, sentinel) = (many.place(target), self.sentinel(target)?);
         let (key, set) = (self.named(place)?, self.named(place + 1)?);
@@ -114,7 +113,7 @@ impl<'b> Body<'_, 'b> {
         }
     }
 
-    /// Puts an entry into a set of which nothing counts that is there.
+    /// Puts an entry into a set whose present contents do not count.
     fn enter_first(&mut self, set: &[u8], whole: &[u8], (last, token): (f64, &[u8])) -> Result<(), Failure> {
         if self.pexpire(set, whole)? {
             self.delete_all(&[set])?;
@@ -150,7 +149,7 @@ impl<'b> Body<'_, 'b> {
         counter.filter(|counter| !counter.is_nan()).ok_or(NO_COUNTER)
     }
 
-    /// `raise()`: the largest counter of what is written.
+    /// `raise()`: the largest counter of the written targets.
     pub(super) fn raise_all_counters(&mut self, many: &Many<'b>) -> Result<f64, Failure> {
         let mut largest = 0.0;
         for target in 1..=many.written + many.read {
@@ -172,7 +171,8 @@ pub(super) fn rounded(number: f64) -> String {
     format!("{number:.0}")
 }
 
-/// A number as a script gives it to a command: one of 18 digits or more is no integer any more.
+/// A number as a script gives it to a command: with 18 digits or more it is not an integer any
+/// more.
 pub(super) fn written(number: f64) -> String {
     if number.abs() < 1e17 { format!("{number:.0}") } else { format!("{number:e}") }
 }

@@ -4,15 +4,15 @@ use super::Body;
 use crate::master::number::{lua_number, lua_text};
 use crate::master::reply::Failure;
 
-/// How the master stands, by its marker.
+/// Whether the master votes, by its marker.
 pub(super) enum Standing {
-    /// It votes, from then on.
+    /// It votes from then on.
     Votes { opens: f64 },
-    /// It has said why not.
+    /// It does not, and has answered why.
     Answered,
 }
 
-/// What a marker says, as it is written there.
+/// The text of a marker.
 struct Marker<'a> {
     id: &'a [u8],
     born: &'a [u8],
@@ -101,7 +101,7 @@ impl Body<'_, '_> {
         Ok(Standing::Answered)
     }
 
-    /// What `INFO replication` says.
+    /// The answer to `INFO replication`.
     fn replication_id(&self) -> Result<String, Failure> {
         let master = &self.call.master;
         let is_told = master.conditions.dialect.tells_replication_id();
@@ -109,7 +109,7 @@ impl Body<'_, '_> {
         is_told.then(|| master.replication_id.clone()).ok_or(missing)
     }
 
-    /// What TIME says, in milliseconds.
+    /// The answer to TIME, in milliseconds.
     pub(super) fn time(&mut self) -> f64 {
         self.clock() as f64
     }

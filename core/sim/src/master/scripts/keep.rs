@@ -49,7 +49,7 @@ impl Body<'_, '_> {
         self.number(if is_complete { 1.0 } else { 0.0 })
     }
 
-    /// Keeps a key that holds our token: whether it did, or was kept before.
+    /// Keeps a key that holds our token. Returns whether it did, or was kept before.
     fn stay(
         &mut self,
         many: &Many<'_>,
@@ -72,7 +72,7 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// Keeps our part of a read target: whether there was one.
+    /// Keeps our part of a read target. Returns whether there was one.
     fn remain(&mut self, many: &Many<'_>, target: usize, kept: &str) -> Result<bool, Failure> {
         let place = many.place(target);
         let (key, set) = (self.named(place)?, self.named(place + 1)?);
@@ -107,14 +107,14 @@ impl Body<'_, '_> {
             return Err(self.stopped("if redis.call('PTTL'", "attempt to compare nil with number"));
         };
         if left as f64 > life {
-            // Whether the server takes it is not looked at.
+            // Whether the server accepts it is not checked.
             let _ = self.pexpire(self.named(1)?, self.worth(2)?);
         }
         Ok(())
     }
 
-    /// `PEXPIRE KEYS[1] ARGV[2]`, and `SET` with the same life, whose error is not looked at.
-    /// Behind the first write a script is not refused for memory.
+    /// `PEXPIRE KEYS[1] ARGV[2]`, and `SET` with the same life, whose error is not checked. After
+    /// its first write, a script is not refused for memory.
     fn let_live(&mut self, kept: &[u8]) -> Result<(), Failure> {
         let (key, life) = (self.named(1)?, self.worth(2)?);
         self.pexpire(key, life)?;

@@ -84,7 +84,7 @@ impl<'b> Body<'_, 'b> {
 
     pub(super) fn heal_all(&mut self) -> Result<(), Failure> {
         let many = self.many_now()?;
-        let found = match self.nobody_elses(&many) {
+        let found = match self.unless_another_holds(&many) {
             Ok(found) => found,
             Err(error) => {
                 no_wrong_type(error)?;
@@ -113,7 +113,7 @@ impl<'b> Body<'_, 'b> {
         let is_shared = held.starts_with(SHARED);
         let now = if is_shared { self.clock() as f64 } else { 0.0 };
         let (key, token) = (self.named(1)?, self.value(1).unwrap_or_default());
-        // The set is needed where the key is shared only.
+        // The set is needed only if the key is shared.
         let set = if is_shared { self.worth(2)? } else { b"" };
         let sentinel = is_shared.then_some(held.as_slice());
         match self.leave_key(key, set, sentinel, token, now) {
@@ -162,7 +162,8 @@ impl<'b> Body<'_, 'b> {
         self.number(0.0)
     }
 
-    /// The first written target that is held. Wishes to write those that are shared are left there.
+    /// The first written target that is held. A mark of the waiting writer is left at those that
+    /// are shared.
     fn first_written(&mut self, many: &Many<'b>) -> Result<Option<usize>, Failure> {
         let mut found = self.exists(self.keys_between(1, many.written)?);
         let mut refused = None;
@@ -200,7 +201,7 @@ impl<'b> Body<'_, 'b> {
         Ok(fence)
     }
 
-    /// All read targets, where all targets are ours.
+    /// All read targets, if all targets are ours.
     fn ours(&mut self, many: &Many<'b>) -> Result<Option<Vec<Looked>>, Failure> {
         let keys = self.keys_between(1, many.written)?;
         for (key, value) in keys.iter().zip(self.mget(keys)) {
@@ -222,8 +223,8 @@ impl<'b> Body<'_, 'b> {
         Ok(Some(targets))
     }
 
-    /// What there is of all targets, where none is another's.
-    fn nobody_elses(&mut self, many: &Many<'b>) -> Result<Option<Found>, Failure> {
+    /// The state of all targets, if none belongs to another client.
+    fn unless_another_holds(&mut self, many: &Many<'b>) -> Result<Option<Found>, Failure> {
         let keys = self.keys_between(1, many.written)?;
         let values = self.mget(keys);
         if values.iter().flatten().any(|value| value != many.token) {
@@ -248,7 +249,7 @@ impl<'b> Body<'_, 'b> {
         (1..).zip(targets).try_for_each(|(target, found)| self.share(many, target, found))
     }
 
-    /// Takes our part of a read target away: whether there was one.
+    /// Removes our part of a read target. Returns whether there was one.
     fn leave(&mut self, many: &Many<'b>, target: usize) -> Result<bool, Failure> {
         let place = many.place(target);
         let (key, set) = (self.named(place)?, self.named(place + 1)?);
@@ -293,8 +294,8 @@ impl<'b> Body<'_, 'b> {
     }
 }
 
-/// What every sentinel begins with, as far as the scripts look.
+/// The beginning of every sentinel, which is all that the scripts check.
 pub(super) const SHARED: &[u8] = b"quorlock:shared:";
 
-/// What the written targets hold, and the read ones.
+/// The keys of the written targets, and of the read ones.
 type Found = (Vec<Option<Vec<u8>>>, Vec<Looked>);

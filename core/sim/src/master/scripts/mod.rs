@@ -1,7 +1,7 @@
-//! EVAL, EVALSHA and SCRIPT, and what the scripts of the lock do.
+//! EVAL, EVALSHA and SCRIPT, and the effects of the lock's scripts.
 //!
-//! For what a script sees of keys, the server's clock stands still while it runs; TIME and the ends
-//! that it gives see it go on.
+//! While a script runs, the server's clock stops for its view of keys; TIME and the expiries that
+//! it sets see the clock advance.
 
 mod claim;
 mod fence;
@@ -101,17 +101,17 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
     body.run_and_write()
 }
 
-/// A script while it runs. Its methods are the scripts' texts, statement by statement, with what
-/// Lua makes of missing arguments.
+/// A script while it runs. Its methods follow the scripts' texts, statement by statement, including
+/// Lua's treatment of missing arguments.
 ///
-/// What `redis.pcall` gives as a table and the script returns is an error reply; so is what ends
-/// the script, with its place.
+/// An error table of `redis.pcall` that the script returns is an error reply. An error that ends
+/// the script is one too, with its place.
 struct Body<'a, 'b> {
     call: &'a mut Call<'b>,
     script: &'static Script,
     keys: &'b [Vec<u8>],
     values: &'b [Vec<u8>],
-    /// Memory is asked for before the first write only: Redis does not stop a script halfway.
+    /// Memory is checked only before the first write: Redis does not stop a script halfway.
     has_written: bool,
 }
 
@@ -119,7 +119,7 @@ struct Body<'a, 'b> {
 type Given<'b> = Option<&'b [u8]>;
 
 impl<'b> Body<'_, 'b> {
-    /// The script that others stand around, or stands alone.
+    /// The inner script, which others may contain or which is used alone.
     fn run(&mut self) -> Result<(), Failure> {
         match self.call.command.kind() {
             CommandKind::Release => self.release(),
@@ -170,7 +170,7 @@ impl<'b> Body<'_, 'b> {
         Ok(held.map(<[u8]>::to_vec))
     }
 
-    /// Every command inside a script that reads comes by here.
+    /// Every reading command inside a script calls this.
     fn read(&mut self, keys: &[&[u8]]) {
         keys.iter().for_each(|key| self.call.come_by(key));
         let (master, session) = (&mut *self.call.master, self.call.session.id);
@@ -266,7 +266,7 @@ impl<'b> Body<'_, 'b> {
         Ok(())
     }
 
-    /// The server's clock, which may have gone on since the script began.
+    /// The server's clock, which may have advanced since the script began.
     fn clock(&mut self) -> Millis {
         let Some(clock) = &mut self.call.master.conditions.script_clock else { return self.call.now };
         let passed = clock.steps.iter().filter(|step| **step <= clock.readings).count();
@@ -274,7 +274,7 @@ impl<'b> Body<'_, 'b> {
         self.call.now.saturating_add(Millis::try_from(passed).unwrap_or(Millis::MAX))
     }
 
-    /// A reply of a number: what comes after the point is cut off.
+    /// A number as a reply: its fraction is cut off.
     fn number(&mut self, number: f64) -> Result<(), Failure> {
         self.call.reply.integer(lua_integer(number));
         Ok(())
@@ -299,7 +299,7 @@ impl<'b> Body<'_, 'b> {
     }
 }
 
-/// Who holds the lock's key.
+/// The holder of the lock's key.
 enum Holder {
     Nobody,
     We,

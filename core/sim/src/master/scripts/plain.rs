@@ -48,7 +48,7 @@ impl Body<'_, '_> {
         self.tell(held, left);
     }
 
-    /// The SHA-1 of what is shown of a value, and how long its key lives.
+    /// The SHA-1 of the shown part of a value, and how long its key lives.
     pub(super) fn tell(&mut self, held: &[u8], left: i64) {
         let digest = digest(held);
         self.call.reply.array(2);
@@ -67,16 +67,16 @@ impl Body<'_, '_> {
     }
 }
 
-/// What tells one holder from another.
+/// The fingerprint that distinguishes holders.
 pub(super) fn digest(held: &[u8]) -> String {
     let shown = held.get(..SHOWN_BYTES).unwrap_or(held);
     sha1_smol::Sha1::from(shown).digest().to_string()
 }
 
-/// A foreign type is not our lock; any other error stays one.
+/// A key of another type is not our lock; any other error stays an error.
 pub(super) fn no_wrong_type(failure: Failure) -> Result<(), Failure> {
     if failure == WRONG_TYPE { Ok(()) } else { Err(failure) }
 }
 
-/// How much of a value the digest is made of.
+/// How many bytes of a value the digest covers.
 const SHOWN_BYTES: usize = 64;

@@ -1,4 +1,4 @@
-//! The scripts of the queue of those that wait fairly.
+//! The scripts of the queue of fair waiters.
 
 use super::claim::{rounded, written};
 use super::fleet::Standing;
@@ -7,15 +7,15 @@ use super::{Body, LAST_FENCE, NO_ARGUMENT, NO_COUNTER, USED_UP};
 use crate::master::number::{lua_integer, lua_max, lua_number};
 use crate::master::reply::Failure;
 
-/// The first place of a queue that is left when those that have ended are dropped, and for how long
-/// it lives; that is not looked at for our own.
+/// The first place of a queue after expired places were dropped, and for how long it lives, which
+/// is not checked for our own place.
 struct Head {
     place: Vec<u8>,
     left: Option<i64>,
 }
 
 impl Body<'_, '_> {
-    /// The key of a place in the queue that ours is in.
+    /// The key of a place in our queue.
     fn key_of_place(&self, place: &[u8]) -> Result<Vec<u8>, Failure> {
         let (own, ours) = (self.named(2)?, self.worth(2)?);
         let prefix = own.get(..own.len().saturating_sub(ours.len())).unwrap_or_default();

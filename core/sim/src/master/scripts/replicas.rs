@@ -1,4 +1,4 @@
-//! What is in front of the scripts that carry votes, on masters with replicas.
+//! The checks before scripts that carry votes, on masters with replicas.
 
 use quorlock_core::internals::{REPLICATED, Script};
 
@@ -9,13 +9,13 @@ use crate::master::command::CommandKind;
 use crate::master::number::lua_number;
 use crate::master::reply::Failure;
 
-/// Whether the script is one of those, and the one that it goes on with; a plain `SET` is none.
+/// Whether the script is one of those, and the script that follows; a plain `SET` is not one.
 pub(in crate::master) fn behind_check(script: &Script) -> Option<Option<&'static Script>> {
     REPLICATED.iter().find(|(_, replicated)| *replicated == script).map(|(plain, _)| *plain)
 }
 
 impl Body<'_, '_> {
-    /// Whether the script goes on: the replicas are those that are declared.
+    /// Whether the script continues: the replicas are the declared ones.
     pub(super) fn check_replicas(&mut self) -> Result<bool, Failure> {
         if self.call.master.conditions.role == Role::Replica {
             return Err(Failure::new("READONLY this server is a replica"));
@@ -38,7 +38,7 @@ impl Body<'_, '_> {
         Ok(false)
     }
 
-    /// The script and what comes behind it: a yes writes.
+    /// The script and the write after a yes.
     pub(super) fn run_and_write(&mut self) -> Result<(), Failure> {
         let before = self.call.reply.length();
         self.run()?;

@@ -5,15 +5,15 @@ use super::{Body, LAST_FENCE, NO_ARGUMENT, NO_COUNTER, USED_UP};
 use crate::master::number::{lua_integer, lua_max, lua_number};
 use crate::master::reply::Failure;
 
-/// What the mark of the one that comes next means to one that asks.
+/// What the mark of the next waiter means for a request.
 struct Next<'b> {
     mark: Option<&'b [u8]>,
-    /// Since when the one that asks has waited, if it says so.
+    /// Since when the request has waited, if it says so.
     came: Option<f64>,
     is_ours: bool,
-    /// Whether no other has waited for longer.
+    /// Whether no other request has waited longer.
     is_earliest: bool,
-    /// How many seats are to be left free.
+    /// How many seats must stay free.
     spare: usize,
     is_marked: bool,
 }
@@ -48,7 +48,7 @@ impl<'b> Body<'_, 'b> {
         Ok(Next { mark, came, is_ours, is_earliest, spare, is_marked: found.is_some() })
     }
 
-    /// Behind a refusal: how long the mark lasts that was found.
+    /// After a refusal: how long the present mark lasts.
     fn mark_next(&mut self, next: &Next<'b>, is_known: bool) -> Result<i64, Failure> {
         let lasts = next.mark.filter(|_| next.is_marked).map_or(0, |mark| self.pttl_of(mark));
         let is_due = next.is_earliest && !is_known && (!next.is_ours || lasts < 500);
@@ -56,7 +56,7 @@ impl<'b> Body<'_, 'b> {
             let waited = self.value(7).and_then(lua_number).ok_or(NO_ARGUMENT)?;
             let life = format!("{:.0}", waited.clamp(20.0, 1000.0));
             let text = [format!("{came:.0} ").as_bytes(), self.worth(3)?, b" ", self.worth(6)?].concat();
-            // It is a courtesy: whether the server takes it is not looked at.
+            // The mark is optional: whether the server accepts it is not checked.
             let _ = self.set_with_end(mark, &text, life.as_bytes());
         }
         Ok(lasts)
@@ -114,8 +114,8 @@ impl<'b> Body<'_, 'b> {
         }
         match first {
             Some((left, value)) => self.tell(value, if left == i64::MAX { -1 } else { left }),
-            // None of them is a lock: of another type, or the window has fewer seats than are
-            // wanted.
+            // None of them is a lock: they have another type, or the window has fewer seats than
+            // requested.
             None => match self.get(self.key(odd))? {
                 None => self.call.reply.null(),
                 Some(held) => self.call.reply.bulk(&held),

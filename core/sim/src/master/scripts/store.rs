@@ -25,7 +25,7 @@ impl<'b> Body<'_, 'b> {
         values
     }
 
-    /// `EXISTS`: how many there are.
+    /// `EXISTS`: how many of the keys exist.
     pub(super) fn exists(&mut self, keys: &[Vec<u8>]) -> usize {
         let mut found = 0;
         for part in keys.chunks(PORTION) {
@@ -45,7 +45,7 @@ impl<'b> Body<'_, 'b> {
         Ok(())
     }
 
-    /// `PEXPIRE`: whether there is such a key.
+    /// `PEXPIRE`: whether the key exists.
     pub(super) fn pexpire(&mut self, key: &[u8], life: &[u8]) -> Result<bool, Failure> {
         self.begin_write(key)?;
         let end = end_from_now(life, Unit::Millis, "pexpire", self.clock())?;
@@ -67,7 +67,7 @@ impl<'b> Body<'_, 'b> {
         Ok(self.scores(key)?.and_then(|scores| scores.values().max().copied()))
     }
 
-    /// `ZREVRANGE key 0 999 WITHSCORES`: those that end last, and when.
+    /// `ZREVRANGE key 0 999 WITHSCORES`: the entries that end last, and when.
     pub(super) fn latest(&mut self, key: &[u8]) -> Result<Vec<(Millis, Vec<u8>)>, Failure> {
         let scores = self.scores(key)?;
         let mut all: Vec<_> =
@@ -113,7 +113,7 @@ impl<'b> Body<'_, 'b> {
         self.call.master.keyspace.change_scores(database, key, now, change)
     }
 
-    /// A command that writes, whether or not it changes anything: memory is not asked for any more.
+    /// A command that writes, whether or not it changes anything: memory is not checked any more.
     fn begin_write(&mut self, key: &[u8]) -> Result<(), Failure> {
         self.call.master.takes_writes()?;
         self.has_written = true;
@@ -121,12 +121,12 @@ impl<'b> Body<'_, 'b> {
         Ok(())
     }
 
-    /// A key that the command cannot do without.
+    /// A key that the command requires.
     pub(super) fn named(&self, number: usize) -> Result<&'b [u8], Failure> {
         given(self.key(number))
     }
 
-    /// A value that the command cannot do without.
+    /// A value that the command requires.
     pub(super) fn worth(&self, number: usize) -> Result<&'b [u8], Failure> {
         given(self.value(number))
     }
@@ -136,5 +136,5 @@ fn given<'b>(argument: Given<'b>) -> Result<&'b [u8], Failure> {
     argument.ok_or(NO_ARGUMENT)
 }
 
-/// How many keys a script gives to one command, and how many members it asks for.
+/// How many keys a script passes to one command, and how many members it requests.
 const PORTION: usize = 1000;

@@ -1,4 +1,4 @@
-//! What happened, as a picture.
+//! A timeline as a picture.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::worlds::fault::Fault;
 use crate::worlds::reading::Named;
 use crate::worlds::violation::Violation;
 
-/// What was sent so shortly before the end may have been on its way yet.
+/// A message that was sent this shortly before the end may still have been on its way.
 const ON_ITS_WAY: TrueTime = 41_000_000;
 
 const fn time(at: TrueTime) -> Duration {
@@ -67,7 +67,7 @@ fn keys(entries: &[Entry]) -> BTreeSet<&str> {
     sent.collect()
 }
 
-/// What a command asks for, if it is about a lock.
+/// The label of a command, if it is about a lock.
 pub(super) fn word(kind: CommandKind) -> Option<&'static str> {
     match kind {
         CommandKind::Set
@@ -90,13 +90,12 @@ pub(super) fn word(kind: CommandKind) -> Option<&'static str> {
 struct Drawing {
     actors: Vec<Actor>,
     end: TrueTime,
-    /// When the picture ends: with the run, or with what it broke.
+    /// When the picture ends: with the run, or with the broken promise.
     until: TrueTime,
     /// When all faults end.
     healed: Option<TrueTime>,
     has_one_key: bool,
-    /// The guards that there are, by client and token: since when, until when, and what is said of
-    /// them.
+    /// The present guards, by client and token: since when, until when, and their labels.
     held: BTreeMap<(usize, usize), (TrueTime, TrueTime, String)>,
     /// The places of spans in which two hold at once, with those clients, that have not ended.
     both: Vec<(usize, [usize; 2])>,
@@ -218,7 +217,7 @@ impl Drawing {
             Happening::Broken(violation) => {
                 self.verdict = Verdict::Broken(format!("Broken: {violation}."));
                 self.breaks(at, violation);
-                // What was broken may last for longer than the run.
+                // A broken promise may last longer than the run.
                 if let Some(Thing::Span(Span { until, .. })) = self.things.last() {
                     self.until = self.until.max(u64::try_from(until.as_nanos()).unwrap_or(0));
                 }
@@ -291,7 +290,7 @@ impl Drawing {
         }
     }
 
-    /// Of two who held at once one does so no longer.
+    /// One of two simultaneous holders has ended.
     fn one_is_left(&mut self, client: usize, at: TrueTime) {
         let things = &mut self.things;
         self.both.retain(|(place, clients)| {
@@ -313,7 +312,7 @@ impl Drawing {
         }
     }
 
-    /// Guards that are there yet last as long as they say.
+    /// The remaining guards last until their end of validity.
     fn ends(&mut self) {
         for ((client, _), (from, ends, label)) in std::mem::take(&mut self.held) {
             self.span(Actor::Client(client), from, ends, SpanKind::Valid, label);

@@ -1,10 +1,10 @@
-//! How faults are drawn: whose they are, and in which words.
+//! How faults are drawn: their lanes and labels.
 
 use super::Actor;
 use crate::master::Keep;
 use crate::worlds::fault::{Fault, PushFate, Refusal};
 
-/// Whose lane shows it, and what it says there.
+/// The lane of a fault and its label.
 pub(super) fn shown(fault: Fault) -> (Actor, String) {
     use Actor::{Client, Master};
     let (actor, text) = match fault {
@@ -26,20 +26,20 @@ pub(super) fn shown(fault: Fault) -> (Actor, String) {
                 Refusal::OutOfMemory => "is out of memory",
                 Refusal::ReadOnly => "is read-only",
                 Refusal::Loading => "is loading",
-                Refusal::NoAuth => "wants a password",
+                Refusal::NoAuth => "requires a password",
             },
         ),
         Fault::Pushes { master, fate, .. } => (
             Master(master),
             match fate {
-                PushFate::Lost => "news is lost",
-                PushFate::Late => "news comes late",
-                PushFate::Repeated => "news comes twice",
+                PushFate::Lost => "push is lost",
+                PushFate::Late => "push comes late",
+                PushFate::Repeated => "push comes twice",
             },
         ),
         Fault::ForgetScripts { master } => (Master(master), "scripts are gone"),
         Fault::Kill { client } => (Client(client), "dies"),
-        Fault::Pause { client, .. } => (Client(client), "stands still"),
+        Fault::Pause { client, .. } => (Client(client), "pauses"),
         _ => return with_numbers(fault),
     };
     (actor, text.to_owned())
@@ -62,7 +62,7 @@ fn with_numbers(fault: Fault) -> (Actor, String) {
         Fault::Slow { client, master, .. } => (Master(master), format!("slow to {}", Client(client))),
         Fault::ClientDrift { client, gain_ppm } => (Client(client), rate(gain_ppm)),
         Fault::MasterDrift { master, gain_ppm } => (Master(master), rate(gain_ppm)),
-        Fault::ClientJump { client, by } => (Client(client), format!("clock leaps {by:?}")),
+        Fault::ClientJump { client, by } => (Client(client), format!("clock jumps {by:?}")),
         Fault::MasterJump { master, by_millis } => (
             Master(master),
             format!("clock set {:+} s", f64::from(i32::try_from(by_millis).unwrap_or(i32::MAX)) / 1e3),

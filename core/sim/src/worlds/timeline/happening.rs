@@ -1,4 +1,4 @@
-//! What can happen in a world, as a value; and in words.
+//! The events of a world, as values and as texts.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::worlds::fault::Fault;
 use crate::worlds::reading::{Answer, Named};
 use crate::worlds::violation::Violation;
 
-/// One thing that happened. Tokens go by numbers, in the order of their coming.
+/// One event. Tokens are shown as numbers, in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(in crate::worlds) enum Happening {
     /// A client sends a command.
@@ -36,13 +36,13 @@ pub(in crate::worlds) enum Happening {
         /// When all of the answer was in the client's socket.
         heard: Option<TrueTime>,
     },
-    /// A master tells a client that what it has read has changed.
+    /// A master notifies a client that a key which it has read has changed.
     Pushed {
         client: usize,
         master: usize,
         fate: &'static str,
     },
-    /// A client has a guard, or goes on having it.
+    /// A client has a guard, or still has it.
     Holds {
         client: usize,
         is_new: bool,
@@ -59,13 +59,13 @@ pub(in crate::worlds) enum Happening {
         token: usize,
         was_valid: bool,
     },
-    /// A client reads or writes what the lock is there for.
+    /// A client reads or writes the data that the lock protects.
     Stored {
         client: usize,
         what: String,
         is_taken: bool,
     },
-    /// A client says something.
+    /// A client writes a note.
     Said {
         client: usize,
         text: String,
@@ -73,11 +73,11 @@ pub(in crate::worlds) enum Happening {
     Fault(Fault),
     /// All faults end.
     Healed,
-    /// A master that hung goes on.
+    /// A master that hung continues.
     GoesOn {
         master: usize,
     },
-    /// A master that was away is back.
+    /// A master that was down is back.
     Back {
         master: usize,
         kept: Keep,
@@ -90,7 +90,7 @@ pub(in crate::worlds) enum Happening {
     Promoted {
         master: usize,
     },
-    /// A server is to follow another one.
+    /// A server must follow another one.
     Follows {
         master: usize,
         other: usize,
@@ -109,13 +109,13 @@ pub(in crate::worlds) enum Happening {
         master: usize,
         other: usize,
     },
-    /// A promise does not hold that was given up.
+    /// A promise is broken that may be broken in this world.
     GivenUp(Violation),
     Broken(Violation),
 }
 
 impl Happening {
-    /// Who does it, and to whom.
+    /// Its actor, and the other participant.
     pub(super) fn actors(&self) -> (Actor, Option<Actor>) {
         match self {
             Self::Executed { client, master, .. } => (Actor::Client(*client), Some(Actor::Master(*master))),
@@ -146,7 +146,7 @@ impl fmt::Display for Happening {
                 let late = if *is_late { ", after its sender has left" } else { "" };
                 write!(f, "{command}: {}{late}", answer.text)
             }
-            Self::Pushed { fate, .. } => write!(f, "tells that what was read has changed{fate}"),
+            Self::Pushed { fate, .. } => write!(f, "notifies of a changed key{fate}"),
             Self::Holds { is_new, what, token, fence, valid_for, .. } => {
                 let holds = if *is_new { "holds" } else { "goes on holding" };
                 write!(f, "{holds} {what} with token {token}")?;
@@ -173,7 +173,7 @@ impl fmt::Display for Happening {
             Self::OwnsSlot { .. } => f.write_str("owns the slot"),
             Self::SlotMoves { other, .. } => write!(f, "begins to move the slot to master{other}"),
             Self::Learns { master, .. } => write!(f, "opens connections to master{master} from now on"),
-            Self::GivenUp(violation) => write!(f, "{violation}, as was to be expected"),
+            Self::GivenUp(violation) => write!(f, "{violation}, as expected"),
             Self::Broken(violation) => write!(f, "a promise is broken: {violation}"),
         }
     }

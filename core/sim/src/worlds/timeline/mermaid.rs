@@ -1,4 +1,4 @@
-//! What happened, as a sequence diagram.
+//! A timeline as a sequence diagram.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What happened, for a person to read.
+//! The record of a run, for people to read.
 
 mod drawing;
 mod faults;
@@ -13,7 +13,7 @@ pub(super) use self::happening::Happening;
 use super::clock::TrueTime;
 use crate::picture::Picture;
 
-/// Who does something.
+/// The actor of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Actor {
     Client(usize),
@@ -49,8 +49,7 @@ pub struct Timeline {
     entries: Vec<Entry>,
     /// The keys that masters have and had, for the picture.
     keys: Vec<Key>,
-    /// The places there of those that have not ended, so that a long run is not looked through
-    /// again and again.
+    /// The indices of keys that have not ended, so that a long run is not searched repeatedly.
     present: Vec<usize>,
     is_kept: bool,
 }
@@ -59,13 +58,13 @@ pub struct Timeline {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     pub(super) master: usize,
-    /// Whose, and what the key and its token are called.
+    /// Its owner, and the names of the key and its token.
     pub(super) client: usize,
     pub(super) resource: Resource,
     pub(super) token: usize,
     /// Since when.
     pub(super) from: TrueTime,
-    /// Until when, if nobody changes it.
+    /// Until when, if it is not changed.
     pub(super) until: TrueTime,
 }
 
@@ -74,8 +73,8 @@ impl Timeline {
         Self { is_kept, ..Self::default() }
     }
 
-    /// Keeps a line, if lines are kept: a proof that runs millions of worlds keeps those of the
-    /// failed one only. Its place among the others.
+    /// Records an event, if events are recorded, and returns its index. A proof that runs millions
+    /// of worlds records only the failed one.
     pub(super) fn note(&mut self, at: TrueTime, what: impl FnOnce() -> Happening) -> Option<usize> {
         if !self.is_kept {
             return None;
@@ -84,7 +83,7 @@ impl Timeline {
         Some(self.entries.len() - 1)
     }
 
-    /// What was sent there is executed now. When it was sent.
+    /// Marks a sent command as executed, and returns when it was sent.
     pub(super) fn executed(&mut self, place: usize) -> Option<TrueTime> {
         let entry = self.entries.get_mut(place)?;
         if let Happening::Sent { is_executed, .. } = &mut entry.what {
@@ -93,7 +92,7 @@ impl Timeline {
         Some(entry.at)
     }
 
-    /// The answer to what was executed there has come.
+    /// The answer to an executed command has arrived.
     pub(super) fn heard(&mut self, place: usize, at: TrueTime) {
         if let Some(Entry { what: Happening::Executed { heard, .. }, .. }) = self.entries.get_mut(place) {
             *heard = Some(at);
@@ -104,7 +103,7 @@ impl Timeline {
         self.is_kept
     }
 
-    /// A master has these keys now. Others that it had are gone.
+    /// A master has these keys now. Its other keys are gone.
     pub(super) fn keys_are(&mut self, master: usize, now: TrueTime, present: Vec<Key>) {
         let Self { keys, present: places, .. } = self;
         let mut known = Vec::new();
@@ -176,7 +175,7 @@ impl Timeline {
         drawing::picture(self, title.into())
     }
 
-    /// Everybody who takes part, clients first.
+    /// All participants, clients first.
     fn actors(entries: &[Entry]) -> Vec<Actor> {
         let mut actors: Vec<Actor> = entries
             .iter()
