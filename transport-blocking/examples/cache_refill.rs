@@ -16,7 +16,7 @@
 use std::env;
 use std::error::Error;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -34,7 +34,7 @@ const THREADS: usize = 4;
 struct Cache {
     title: AtomicU64,
     text: AtomicU64,
-    refills: AtomicUsize,
+    refills: AtomicU64,
     served: Mutex<Vec<u64>>,
 }
 
@@ -108,5 +108,5 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let refills = cache.refills.load(Ordering::SeqCst);
     let served = cache.served.lock().unwrap_or_else(PoisonError::into_inner).len();
     println!("{served} requests served, the entry computed {refills} times");
-    Ok(if refills == EDITIONS as usize { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if refills == EDITIONS { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

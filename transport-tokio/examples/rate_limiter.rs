@@ -60,12 +60,14 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         };
         machines.push(tokio::spawn(call(name, quorlock_tokio::open(config)?, start)));
     }
+    let mut calls = 0;
     for machine in machines {
         machine.await??;
+        calls += WANTED;
     }
     // Twelve calls are three windows' worth, and the third window begins two windows after the
     // first call. The clocks of masters may run faster by a hundredth.
-    let (calls, took) = (WANTED * MACHINES.len() as u32, start.elapsed());
+    let took = start.elapsed();
     let least = WINDOW * (calls.div_ceil(CALLS) - 1);
     println!("{calls} calls in {took:.1?}, which is no less than {least:.1?}");
     Ok(if took >= least.mul_f64(0.99) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
