@@ -47,7 +47,7 @@ fn a_key_that_is_not_a_string_stays() {
     masters[1].command(&["LPUSH", JOB, "x"]);
     let told = call(&masters, &MEANT, None);
     assert_eq!(told.code, Some(1), "{}", told.err);
-    assert!(told.err.contains(&format!("{}: the key is no string", masters[1].address())), "{}", told.err);
+    assert!(told.err.contains(&format!("{}: the key is not a string", masters[1].address())), "{}", told.err);
     assert!(told.err.contains("deleted job on 2 of 3 masters"), "{}", told.err);
     assert!(masters[1].exists(JOB) && !masters[0].exists(JOB) && !masters[2].exists(JOB));
 }

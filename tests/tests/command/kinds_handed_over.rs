@@ -41,7 +41,7 @@ fn readers_and_several_resources_are_extended_and_released_as_they_were_acquired
             for wrong in [&[][..], other] {
                 let refused = call_with(&masters, &words(subcommand, wrong), &taken.out);
                 assert_eq!(refused.code, Some(64), "{options:?} {wrong:?}: {}", refused.err);
-                assert!(refused.err.contains("taken otherwise; give "), "{}", refused.err);
+                assert!(refused.err.contains("taken with other options; give "), "{}", refused.err);
             }
         }
         let kept = call_with(&masters, &["release", "--keep-for", "1m", JOB], &taken.out);
@@ -100,7 +100,7 @@ fn a_permit_is_extended_and_released_as_it_was_acquired() {
     {
         let refused = call_with(&masters, words, &first);
         assert_eq!(refused.code, Some(64), "{words:?}: {}", refused.err);
-        assert!(refused.err.contains("taken otherwise; give "), "{}", refused.err);
+        assert!(refused.err.contains("taken with other options; give "), "{}", refused.err);
     }
 
     let release = ["release", "--permits", "2", JOB];

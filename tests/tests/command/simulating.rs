@@ -70,7 +70,7 @@ fn each_scenario_does_harm_without_its_defence_and_none_with_it() {
     let told = simulate(&["kleppmann-delay", "--timeline"]).out;
     assert!(told.contains("learns that the votes came too late"), "{told}");
     let trusted = simulate(&["kleppmann-delay", "--without-defence"]).out;
-    assert!(trusted.contains("counts 3 late votes: acts") && trusted.contains("undid what"), "{trusted}");
+    assert!(trusted.contains("counts 3 late votes and acts") && trusted.contains("undid what"), "{trusted}");
     assert!(simulate(&["restart-empty", "--without-defence"]).out.contains(both));
     let guarded = simulate(&["restart-empty", "--timeline"]).out;
     assert!(guarded.contains("is back, keys kept: Nothing") && !guarded.contains(both), "{guarded}");
