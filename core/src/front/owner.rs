@@ -38,7 +38,7 @@ use crate::protocol::Target;
 /// request for a part of them. The handle is one of the whole lock:
 /// [`Guard::resources`](super::Guard::resources) tells all of them.
 ///
-/// A request that would wait for a lock of its own owner ends with
+/// A request that would wait for a lock of the same owner ends with
 /// [`AcquireError::WouldDeadlock`](crate::AcquireError::WouldDeadlock) at once: for several
 /// resources of which the owner holds some, or for what it reads and is now to write. Two locks
 /// that cover several resources only together count as a part, too. Request all of them in the

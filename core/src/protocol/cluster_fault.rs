@@ -8,7 +8,7 @@ use std::fmt;
 pub enum ClusterFault {
     /// The URL is one of a server, and a node of a cluster answers there.
     IsNode,
-    /// The URL names a tag, and what answers there is no node of a cluster.
+    /// The URL names a tag, and what answers there is not a node of a cluster.
     IsNoNode,
     /// Another node owns the slot now (`MOVED`). It is asked next.
     Moved,
@@ -34,7 +34,7 @@ impl fmt::Display for ClusterFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::IsNode => "is a node of a cluster: write redis+cluster://host:port/?tag=q0",
-            Self::IsNoNode => "is no node of a cluster: write redis://host:port without a tag",
+            Self::IsNoNode => "is not a node of a cluster: write redis://host:port without a tag",
             Self::Moved => "another node owns the slot of its tag now (MOVED)",
             Self::NoOwner => "its nodes do not agree on who owns the slot of its tag (MOVED)",
             Self::SlotIsMoving => "the slot of its tag is being moved to another node (ASK)",

@@ -41,7 +41,7 @@ pub enum AcquireError {
         /// What the lock does not have.
         missing: Missing,
     },
-    /// An [`Owner`](crate::front::Owner) requested what would wait for a lock of its own: to write
+    /// An [`Owner`](crate::front::Owner) requested what would wait for its own lock: to write
     /// what it reads, or several resources of which it holds some. Request all of them at once, and
     /// to be written, in the outermost request. Nothing was sent, or the request was given up when
     /// another one of the owner was granted.
@@ -152,7 +152,7 @@ impl fmt::Display for AcquireError {
             ),
             Self::WouldDeadlock { resource } => write!(
                 f,
-                "{resource} not acquired by its owner, which would wait for a lock of its own; the outermost request must ask for all of it at once"
+                "{resource} not acquired by its owner, which would wait for its own lock; the outermost request must ask for all of it at once"
             ),
             Self::NotExtended(error) => {
                 write!(f, "not acquired again by its owner with a longer TTL: {error}")

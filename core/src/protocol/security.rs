@@ -120,7 +120,7 @@ pub enum TlsFault {
     NoCommonVersion,
     /// The other side does not speak TLS.
     NotTls,
-    /// The host's name cannot stand in a certificate.
+    /// The host's name cannot be in a certificate.
     UnusableName,
     /// Anything else.
     Other,
@@ -166,7 +166,7 @@ impl fmt::Display for TlsFault {
             }
             Self::NoCommonVersion => "has no version of TLS or no cipher in common with this client: TLS 1.2 and 1.3 are spoken here",
             Self::NotTls => "does not speak TLS: is this a plain port? Then use redis://",
-            Self::UnusableName => "its host name cannot stand in a certificate: give the certificate's name with sni=",
+            Self::UnusableName => "its host name cannot be in a certificate: give the certificate's name with sni=",
             Self::Other => "the TLS connection failed",
         })
     }

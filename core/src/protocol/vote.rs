@@ -214,7 +214,7 @@ impl Cause {
             Self::Server(error) => write!(f, "{error}"),
             Self::Garbage(fault) => write!(f, "does not speak Redis's protocol: {fault}"),
             Self::UnexpectedReply => {
-                f.write_str("does not speak Redis's protocol: an answer that nobody asked for")
+                f.write_str("does not speak Redis's protocol: an answer that was not asked for")
             }
             Self::Replica => f.write_str("is a replica, and only masters vote"),
             Self::SameServer { other } => match masters.get(other.index()) {
@@ -300,7 +300,7 @@ mod tests {
                 Cause::Garbage(WireFault::Streamed),
                 "does not speak Redis's protocol: a value of unknown length",
             ),
-            (Cause::UnexpectedReply, "does not speak Redis's protocol: an answer that nobody asked for"),
+            (Cause::UnexpectedReply, "does not speak Redis's protocol: an answer that was not asked for"),
             (Cause::Replica, "is a replica, and only masters vote"),
             (Cause::SameServer { other: first }, "is the same server as a:6379"),
             (Cause::SameServer { other: second }, "is the same server as another address"),

@@ -33,7 +33,7 @@ impl fmt::Display for WireFault {
         f.write_str(match self {
             Self::UnknownType => "a value of an unknown type (is this a Redis or Valkey server?)",
             Self::Streamed => "a value of unknown length",
-            Self::Attribute => "an attribute that nobody asked for",
+            Self::Attribute => "an attribute that was not asked for",
             Self::BadLength => "a length that is not a number",
             Self::LineEnding => "a line that does not end with CR LF",
             Self::Terminator => "a string longer than its declared length",

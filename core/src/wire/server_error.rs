@@ -203,7 +203,7 @@ impl fmt::Display for ServerError {
             Self::ClusterDown => "is part of a cluster (CLUSTERDOWN): use redis+cluster://host:port/?tag=q0",
             Self::NoScript => "does not know the script (NOSCRIPT)",
             Self::UnknownCommand => "does not know a command that Quorlock needs",
-            Self::NoReplicationId => "tells no replication id: no restart guard here",
+            Self::NoReplicationId => "reports no replication id: no restart guard here",
             Self::Other(code) => return write!(f, "answered with the error {code}"),
         })
     }

@@ -74,7 +74,7 @@ fn a_request_that_would_wait_for_its_own_owner_is_refused_at_once() {
     // Each of them holds a part.
     would_deadlock(owner.lock_all([Target::write("b"), Target::read("doc")]).wait(), "b");
     let error = owner.write("doc").wait().unwrap_err();
-    let said = "doc not acquired by its owner, which would wait for a lock of its own; the outermost request must ask for all of it at once";
+    let said = "doc not acquired by its owner, which would wait for its own lock; the outermost request must ask for all of it at once";
     assert_eq!(error.to_string(), said);
     assert_eq!(driver.writes(0), writes);
     assert_eq!(locker.report().acquisitions.refused.would_deadlock, 8);

@@ -227,7 +227,7 @@ fn a_master_whose_answers_make_no_sense_ends_its_vote_and_not_the_wait() {
             }
             world.inject(0, nonsense);
             let error = world.refusal();
-            assert!(error.to_string().contains("an answer that nobody asked for"), "{error}");
+            assert!(error.to_string().contains("an answer that was not asked for"), "{error}");
         }
     }
 }

@@ -187,7 +187,7 @@ fn losses_and_faults() {
         (LossCause::NotHeld.to_string(), "a quorum of masters no longer holds the lock"),
         (LossCause::Released.to_string(), "the lock was released"),
         (WireFault::Streamed.to_string(), "a value of unknown length"),
-        (WireFault::Attribute.to_string(), "an attribute that nobody asked for"),
+        (WireFault::Attribute.to_string(), "an attribute that was not asked for"),
         (WireFault::Terminator.to_string(), "a string longer than its declared length"),
         (WireFault::TooLong.to_string(), "a reply of more than 64 KiB"),
         (WireFault::TooManyElements.to_string(), "a reply of more than 512 elements"),

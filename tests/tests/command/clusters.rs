@@ -104,7 +104,7 @@ fn a_server_that_is_in_no_cluster_has_no_plan() {
     let alone = masters(1);
     let plan = Running::of(&mut quorlock(&["cluster-plan", &alone[0].url()])).end();
     assert_eq!((plan.code, plan.out.as_str()), (Some(64), ""));
-    assert!(plan.err.contains("is no node of a cluster"), "{}", plan.err);
+    assert!(plan.err.contains("is not a node of a cluster"), "{}", plan.err);
     let plan = Running::of(&mut quorlock(&["cluster-plan"])).end();
     assert_eq!(plan.code, Some(64));
     assert!(plan.err.contains("No masters: name each with -m URL"), "{}", plan.err);

@@ -45,17 +45,17 @@ fn without_a_replication_id_there_is_no_restart_guard() {
     let [plain, guarded] = tries(&masters);
     assert_eq!((plain.code, plain.err.as_str()), (Some(0), ""));
     assert_eq!(guarded.code, Some(64), "{}", guarded.err);
-    assert!(guarded.err.contains("tells no replication id: no restart guard here"), "{}", guarded.err);
+    assert!(guarded.err.contains("reports no replication id: no restart guard here"), "{}", guarded.err);
     let bootstrap = told(&masters, &["bootstrap", "--restart-guard", "1m"]);
-    let complaint = each(&masters, "tells no replication id: no restart guard here");
+    let complaint = each(&masters, "reports no replication id: no restart guard here");
     let expected = format!("quorlock: all masters must answer, and these did not: {complaint}\n");
     assert_eq!((bootstrap.code, bootstrap.err), (Some(64), expected));
     assert_eq!(
         complaints(&masters),
         "\
-restarts           DOES NOT HOLD: tells no replication id: no restart guard here: a, b
-restart guard      DOES NOT HOLD: tells no replication id: no restart guard here: a, b
-fencing            DOES NOT HOLD: tells no replication id: no restart guard here: a, b
+restarts           DOES NOT HOLD: reports no replication id: no restart guard here: a, b
+restart guard      DOES NOT HOLD: reports no replication id: no restart guard here: a, b
+fencing            DOES NOT HOLD: reports no replication id: no restart guard here: a, b
 "
     );
 }

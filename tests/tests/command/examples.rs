@@ -78,7 +78,7 @@ fn run(help: &str) -> Vec<i32> {
     let ended = Running::of(&mut command).end();
     let codes = fs::read_to_string(codes).unwrap_or_default();
     let codes: Vec<i32> = codes.lines().map(|code| code.parse().unwrap()).collect();
-    let is_wrong = codes.contains(&64) && !ended.err.contains("is no node of a cluster");
+    let is_wrong = codes.contains(&64) && !ended.err.contains("is not a node of a cluster");
     assert!(!is_wrong, "{script}{}{}", ended.out, ended.err);
     codes
 }

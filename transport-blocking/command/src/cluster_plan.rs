@@ -92,7 +92,7 @@ fn masters(arguments: &ClusterPlanArguments) -> Result<(Endpoint, Vec<Master>), 
                     return Err(Refusal::Configuration(format!("{address} {cause}")));
                 }
                 Err(Cause::Server(ServerError::Other(_))) => {
-                    return Err(Refusal::Configuration(format!("{address} is no node of a cluster")));
+                    return Err(Refusal::Configuration(format!("{address} is not a node of a cluster")));
                 }
                 Err(cause) => failure = format!("{address} {cause}"),
             }

@@ -284,7 +284,7 @@ fn a_tag_needs_a_node_of_a_cluster_where_the_server_says_what_it_is() {
     let fault = Cause::Cluster(ClusterFault::IsNoNode);
     assert_eq!(greeted(&hello("standalone")), Some(fault));
     assert!(fault.is_configuration());
-    assert_eq!(fault.to_string(), "is no node of a cluster: write redis://host:port without a tag");
+    assert_eq!(fault.to_string(), "is not a node of a cluster: write redis://host:port without a tag");
     assert_eq!(greeted(&hello("cluster")), None);
     // It says nothing of it, or does not know HELLO.
     assert_eq!(greeted("%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"), None);

@@ -293,7 +293,7 @@ fn lacking_locks(survey: &Survey, findings: &mut Findings) {
 fn against_guard(survey: &Survey, findings: &mut Findings) {
     lacking(survey, findings, Use::RestartGuard);
     let cure = "use servers whose INFO reports master_replid, if they lose data when they restart";
-    findings.broken("tells no replication id: no restart guard here", &nameless(survey), cure);
+    findings.broken("reports no replication id: no restart guard here", &nameless(survey), cure);
     let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
     findings.broken("may remove the guard's marker when its memory is full", &evicting, NO_EVICTION);
     let others = survey.those(|_, facts| match (survey.guard, &facts.marker) {
