@@ -42,11 +42,7 @@ const STEPS: [Step; 25] = [
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
     Step { name: "spelling", title: "Spelling", run: outside::spelling },
     Step { name: "lints", title: "Lints", run: steps::lints },
-    Step {
-        name: "features",
-        title: "Lints without features, with each one, and with all",
-        run: steps::features,
-    },
+    Step { name: "features", title: "Lints without features, and with each one", run: steps::features },
     Step { name: "docs", title: "Documentation", run: steps::docs },
     Step { name: "book", title: "The book, and its links", run: outside::book },
     Step { name: "surface", title: "The public surface is what is written down", run: steps::surface },
