@@ -10,16 +10,16 @@
 //! 3. A held lock is valid for its TTL, less the time since before the first send, less the drift.
 //!    Validity is checked when the last needed answer arrives, when the caller takes the lock, and
 //!    at every later question.
-//! 4. A lost attempt is released on every master that it may have reached, behind the request on
-//!    the same connection. A read shows which token holds the key and for how long. The next
-//!    attempt has another token. It starts when enough masters have reported a change of the key,
-//!    when the key must have expired, or, without notifications, after a random pause. It asks one
-//!    master before the others.
+//! 4. A lost attempt is released on every master that it may have reached, after the request on the
+//!    same connection. A read shows which token holds the key and for how long. The next attempt
+//!    has another token. It starts when enough masters have reported a change of the key, when the
+//!    key must have expired, or, without notifications, after a random pause. It asks one master
+//!    before the others.
 //! 5. Extensions count only masters that hold this very token, over all N. They create no key and
-//!    shorten none. If too few masters answer, the lock stays as valid as it was. If too many say
-//!    "not yours", the lock is lost, and its holder learns it at once.
-//! 6. A release compares the token and deletes the key on all masters, and tells whether the lock
-//!    was ours until then. A deferred release (`release_after`) leaves the key in place until the
+//!    shorten none. If too few masters answer, its validity is unchanged. If too many say "not
+//!    yours", the lock is lost, and its holder learns it at once.
+//! 6. A release compares the token and deletes the key on all masters, and reports whether the lock
+//!    was still ours. A deferred release (`release_after`) leaves the key in place until the
 //!    minimum hold time is over.
 //!
 //! There is no socket, no clock, no source of randomness, no thread and no async runtime in this

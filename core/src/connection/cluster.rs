@@ -35,7 +35,7 @@ pub(super) fn tag_keys(tag: &str, request: &Request, before: usize, out: &mut Ve
 }
 
 impl Connection {
-    /// The name of a key without the tag that it has on the server.
+    /// The name of a key, without the tag that it has on the server.
     pub(super) fn untagged<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         let Some(tag) = &self.tag else { return Some(key) };
         key.strip_prefix(b"{")?.strip_prefix(tag.as_bytes())?.strip_prefix(b"}")

@@ -185,7 +185,7 @@ impl Connection {
         for Queued { request, undo } in std::mem::take(&mut self.queued) {
             self.refuse(&request, cause, now, answers);
             if let Some(undo) = undo {
-                // Nothing was sent that it could undo, so it is not owed.
+                // No request was sent that it could undo, so the release is not owed.
                 let answer = Answer::Failed { cause, fate: Fate::NotSent, stale: false };
                 answers.answer(self.id, &undo, answer);
             }

@@ -14,7 +14,7 @@ use crate::protocol::{Action, Cause, Claim, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{self, Reply, ServerError};
 
-/// `INFO` tells the uptime in whole seconds, of clocks that count whole seconds.
+/// `INFO` reports the uptime in whole seconds, computed from clocks in whole seconds.
 const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 
 /// The server of an earlier connection.

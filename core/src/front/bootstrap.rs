@@ -27,7 +27,7 @@ impl Bootstrap {
         Self { handle, slot: None }
     }
 
-    /// Blocks the calling thread until all masters have answered, or cannot.
+    /// Blocks the calling thread until all masters have answered or are known not to.
     ///
     /// # Errors
     /// [`BootstrapError`].

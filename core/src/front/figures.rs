@@ -16,7 +16,7 @@ pub(super) struct Figures {
     losses: Losses,
     renewals: u64,
     waiting: u64,
-    /// Of each master.
+    /// Each master's connections.
     connections: Vec<Connections>,
 }
 

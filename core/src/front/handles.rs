@@ -55,7 +55,7 @@ impl Handles {
         self.count.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The lock is a reader's from now on. Fails where there are other handles.
+    /// Turns the lock into a reader's. Fails if there are other handles.
     pub(super) fn close(&self) -> bool {
         self.count.compare_exchange(1, 1 | CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }

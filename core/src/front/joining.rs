@@ -20,7 +20,7 @@ pub(super) struct Joining {
     stage: Stage,
 }
 
-/// Which settings the caller made. For the rest, those of the lock that the owner holds apply.
+/// Which settings the caller made. The rest come from the lock that the owner holds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Set {
     pub(super) ttl: bool,

@@ -44,8 +44,8 @@ use crate::protocol::Target;
 /// only two locks of the owner together cover what is requested. Request everything in the
 /// outermost request.
 ///
-/// The settings of the outermost request hold. An inner request that sets a longer TTL extends the
-/// lock. One that asks for what the lock does not have ends with
+/// The settings of the outermost request apply. An inner request that sets a longer TTL extends the
+/// lock. One that asks for something that the lock lacks ends with
 /// [`AcquireError::HeldWithout`](crate::AcquireError::HeldWithout): a fencing token, renewal
 /// ([`Request::run`] asks for it), a longer renewal ([`Request::renew_for`]) or healing.
 ///
@@ -57,8 +57,8 @@ use crate::protocol::Target;
 /// Requests of one owner for the same resource wait together, each within its own timeout and
 /// number of attempts. Only the first one asks the masters; readers all ask. The first grant serves
 /// every request that it covers: each gets a handle. If the first caller's future is dropped, its
-/// request goes on for the others. A request for a part of what was granted and for something else
-/// then ends with [`WouldDeadlock`](crate::AcquireError::WouldDeadlock).
+/// request continues for the others. A request for a part of what was granted and for something
+/// else then ends with [`WouldDeadlock`](crate::AcquireError::WouldDeadlock).
 ///
 /// # Not guaranteed
 /// There is no exclusion among the handles of one owner: two tasks that use the same owner can both

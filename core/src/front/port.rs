@@ -175,8 +175,8 @@ impl Port {
         self.shared.outbox.begin_gathering(&*self.shared)
     }
 
-    /// Ends what [`tick`](Self::tick) has begun, where neither [`sleep`](Self::sleep) nor another
-    /// turn follows soon.
+    /// Ends what [`tick`](Self::tick) has begun, if neither [`sleep`](Self::sleep) nor another turn
+    /// follows soon.
     pub fn end_turn(&self) {
         self.shared.outbox.end_gathering(&*self.shared);
     }

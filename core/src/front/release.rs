@@ -172,7 +172,7 @@ pub enum ReleaseError {
     /// The transport's I/O loop has ended, so no answer can arrive. What the sockets took was sent.
     DriverEnded,
     /// This process is a forked child of the one that holds the lock. Nothing was sent, and the
-    /// parent's guard is as it was.
+    /// parent's guard is unchanged.
     Forked,
 }
 

@@ -267,7 +267,7 @@ impl<G> fmt::Debug for Request<G> {
 /// Nothing is sent before the first poll. If it is dropped at any point after that, it gives the
 /// attempt up and releases the lock on every master that may have granted it, including those whose
 /// answers are still on their way. If other requests of the same [`Owner`](super::Owner) wait for
-/// the lock, the attempt goes on for them.
+/// the lock, the attempt continues for them.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Acquiring<G = Guard> {
     handle: Handle,

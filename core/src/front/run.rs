@@ -14,7 +14,7 @@ impl<G> Request<G> {
     /// Acquires the lock, runs `body` while the lock is renewed, and releases it. Returns what
     /// `body` returns.
     ///
-    /// Renewal goes on for the configuration's longest hold unless [`Request::renew_for`] sets
+    /// Renewal continues for the configuration's longest hold unless [`Request::renew_for`] sets
     /// another limit. `body` gets a [`Watch`], which shows whether the lock is still valid. A body
     /// that cannot fail returns `Ok::<_, Infallible>(value)`.
     ///

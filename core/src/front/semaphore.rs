@@ -1,4 +1,4 @@
-//! Semaphores: a number of permits, each of which has one holder.
+//! Semaphores: a number of permits, each with one holder.
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use super::request::Request;
 use super::sharing::{Granted, sealed};
 use crate::protocol::{Resumption, SemaphoreInspection, Targets};
 
-/// A number of permits under one name. At most that many holders are let in at once.
+/// A number of permits under one name: at most that many holders at once.
 ///
 /// Each permit is its own lock on a majority of the masters. So no more permits are held than
 /// exist, whichever masters fail: counting holders on each master does not guarantee that, because

@@ -253,7 +253,7 @@ pub(super) struct Engine {
 pub(super) struct Taken {
     pub(super) proof: Resumption,
     pub(super) grant: GrantFields,
-    /// Of a permit.
+    /// The seats, if it is a permit.
     pub(super) seats: Option<Seats>,
 }
 

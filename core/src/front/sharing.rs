@@ -74,7 +74,7 @@ impl Guard {
     /// # Errors
     /// Returns the guard, with the lock unchanged, if anything else can act for the lock as a
     /// writer ([`Guard::ties`]): another handle, a process that knows its
-    /// [`resumption`](Guard::resumption), or, where it was resumed, the one that handed it over.
+    /// [`resumption`](Guard::resumption), or, if it was resumed, the one that handed it over.
     /// Returns the guard, too, if the lock was lost.
     pub fn downgrade(self) -> Result<ReadGuard, WriteGuard> {
         let handles = &self.watch.slot.handles;

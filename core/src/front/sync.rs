@@ -65,7 +65,7 @@ mod real {
 
     use super::{Mutex, MutexGuard};
 
-    /// A mutex that can be tried.
+    /// A mutex that callers may try instead of waiting for it.
     pub(in crate::front) struct TryMutex<T>(Mutex<T>);
 
     impl<T> TryMutex<T> {

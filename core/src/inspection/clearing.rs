@@ -14,7 +14,7 @@ use crate::wire::ServerError;
 /// a merely busy lock. Larger: it keeps trying while clients take the lock all the time.
 const TRIES: u8 = 8;
 
-/// Has all masters delete a lock's key.
+/// Makes all masters delete a lock's key.
 ///
 /// Each is asked twice: first to name the holder's fingerprint, then to delete that holder's key.
 /// So a request that a stopped server executes late does not affect a later holder.

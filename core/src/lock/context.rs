@@ -101,7 +101,7 @@ impl Base {
 pub(super) struct Keys {
     pub(super) token: Token,
     claim: Claim,
-    /// For a permit.
+    /// The choice of seats, for permits.
     pub(super) seating: Option<Box<Seating>>,
     /// Masters that may hold the token, now or later.
     pub(super) reached: MasterSet,

@@ -1,9 +1,9 @@
 //! Numbers for grants: the masters' counters in one attempt, and the number that they agree on.
 //!
-//! A fencing token is V where a majority of the masters have had the event "the counter is V while
-//! the lock is ours". Any two majorities share a master, and there the later of two grants was
-//! counted after the earlier one's event, so its number is larger. That needs no assumption about
-//! time. The largest number of one round is not enough, nor is a counter that is larger than V.
+//! A fencing token is V if a majority of the masters have had the event "the counter is V while the
+//! lock is ours". Any two majorities share a master, and there the later of two grants was counted
+//! after the earlier one's event, so its number is larger. That needs no assumption about time. The
+//! largest number of one round is not enough, nor is a counter that is larger than V.
 
 use crate::protocol::{FencingToken, MasterId, MasterSet, Vote};
 

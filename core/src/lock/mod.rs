@@ -197,7 +197,7 @@ impl Lock {
 
     // Getters.
 
-    /// Which seats of a semaphore it has, once they are chosen.
+    /// Its seats of a semaphore, once they are chosen.
     pub(crate) fn seats(&self) -> Option<Seats> {
         match &self.stage {
             Stage::Asked(keys, _) => keys.seating.as_ref()?.chosen(),

@@ -76,7 +76,7 @@ pub struct Resumption {
     pub(crate) uncounted: MasterSet,
     /// A digest of what it locks: zero for one resource that is locked exclusively.
     pub(crate) of: u32,
-    /// Which permits, if it is of a semaphore.
+    /// Its permits, if it is of a semaphore.
     pub(crate) seats: Seats,
 }
 

@@ -33,9 +33,9 @@ pub enum Event {
     },
     /// An extension ended.
     Extended {
-        /// Of which lock.
+        /// The lock.
         lock: LockId,
-        /// Which extension.
+        /// The extension.
         extension: ExtensionId,
         /// The new end of the lock's validity, or why it did not move.
         result: Result<Instant, ExtendError>,

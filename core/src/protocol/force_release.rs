@@ -32,7 +32,7 @@ pub enum Deletion {
 }
 
 impl ForceReleased {
-    /// Returns the lock whose keys were to be deleted.
+    /// Returns the lock of the request.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }

@@ -4,8 +4,7 @@ use std::fmt;
 
 use super::Targets;
 
-/// Some permits of a semaphore, out of 64 consecutive ones, counted around from the last to the
-/// first.
+/// Some permits of a semaphore, out of 64 consecutive ones; the first permit follows the last.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Seats {
     /// The permit of the first bit.

@@ -1,7 +1,7 @@
 //! Values by resource, found by a digest of its name.
 //!
 //! Names of locks usually begin alike. A tree in their order reads most of a name at each step; one
-//! in the order of their digests compares numbers, and names only where those are equal.
+//! in the order of their digests compares numbers, and names only if those are equal.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

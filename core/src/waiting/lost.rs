@@ -101,7 +101,7 @@ impl Bid {
         }
     }
 
-    /// A round was lost for this vote. A holder that renews overtakes nobody.
+    /// A round was lost for this vote. A holder that renews overtakes no waiter.
     pub(super) fn met(&mut self, vote: Vote, now: Instant) {
         self.left_free_at = None;
         let Vote::HeldByAnother { holder: Some(holder), .. } = vote else { return };
@@ -163,9 +163,9 @@ impl Bid {
         self.plan_next_attempt(lock, effects);
     }
 
-    // Answers behind a lost round.
+    // Answers after a lost round.
 
-    /// A vote that is too late to count still tells the caller more than silence.
+    /// A vote that is too late to count is still worth more to the caller than silence.
     pub(super) fn voted_late(
         &mut self,
         master: MasterId,

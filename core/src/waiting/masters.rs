@@ -128,7 +128,7 @@ impl Masters {
         }
     }
 
-    /// Whether a master that refused has become free meanwhile.
+    /// Whether a master that refused has become free since.
     pub(super) fn has_freed_a_refusal(&self, votes: &[Vote]) -> bool {
         votes.iter().zip(&self.0).any(|(vote, key)| vote.is_refusal() && *key == Key::Free)
     }

@@ -210,7 +210,7 @@ impl Bid {
         // The assigning master's answer about one permit says little about the others.
         let at = if lock.targets().is_permit() { at.min(poll_at.max(now)) } else { at };
         waiting.retry_at = Some(match lock.give_up_at() {
-            // A client that has asked one master only does not know enough to tell the caller.
+            // A client that has asked only one master does not know enough for the caller's error.
             Some(give_up_at) if waiting.refused_first.is_some() => {
                 last_in_time(at, give_up_at, effects).min(last_of_all(give_up_at, effects))
             }

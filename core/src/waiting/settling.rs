@@ -93,7 +93,7 @@ impl Bid {
         let votes = self.last_votes.clone().unwrap_or_else(|| refused.votes.into());
         self.masters = Masters::unknown(votes.len());
         let mut awaited = MasterSet::EMPTY;
-        // Who holds a permit is not asked without asking for one.
+        // There is no read for permits: a request for one also asks who holds them.
         if lock.targets().as_permit().is_none() {
             let connected = MasterId::all(votes.len()).zip(effects.ranks).filter(|(_, rank)| rank.is_some());
             connected.for_each(|(master, _)| awaited.insert(master));

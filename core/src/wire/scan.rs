@@ -9,12 +9,12 @@ use super::WireFault;
 /// modules; nothing that Quorlock asks for is larger.
 pub(crate) const MAX_REPLY_BYTES: usize = 64 * 1024;
 
-/// How many elements one reply may have, over all its levels. HELLO of a Redis 8 with its modules
-/// has about a hundred.
+/// The maximum number of elements in one reply, over all its levels. HELLO of a Redis 8 with its
+/// modules has about a hundred.
 pub(crate) const MAX_ELEMENTS: usize = 512;
 
-/// How deep arrays and maps may nest. HELLO needs all four: its map, the list of modules, a
-/// module's map, and that module's arguments.
+/// The maximum nesting depth of arrays and maps. HELLO needs all four: its map, the list of
+/// modules, a module's map, and that module's arguments.
 pub(crate) const MAX_DEPTH: usize = 4;
 
 /// A resumable search for the end of the first reply in a buffer that grows at its end.

@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// As Redis 6.2.14 and 7.0.15 sent them.
+    /// Errors as Redis 6.2.14 and 7.0.15 sent them.
     #[test]
     fn errors_from_scripts_go_by_the_code_inside() {
         const CALL: &str = "ERR Error running script (call to f_1f8f4cfba6f3375f8c4ec02b9de4361a5dea5c64): ";

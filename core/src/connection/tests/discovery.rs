@@ -183,7 +183,7 @@ fn once_all_are_silent_they_are_asked_at_leisure() {
         guided.0.pass(ms(100));
         openings += guided.told().iter().filter(|told| told.starts_with("open")).count();
     }
-    // A minute, at 400 ms each, and at the beginning faster.
+    // A minute of openings at 400 ms each, with shorter ones at the beginning.
     assert!((100..160).contains(&openings), "{openings}");
 }
 

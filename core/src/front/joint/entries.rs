@@ -1,4 +1,4 @@
-//! Which locks an owner holds and which requests of it are under way, by resource.
+//! An owner's held locks and requests under way, by resource.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -65,7 +65,7 @@ pub(super) struct Seeker {
     since: Instant,
     targets: Targets,
     terms: Terms,
-    /// Its future was dropped, and it goes on for the owner's other requests.
+    /// Its future was dropped, but it is kept for the owner's other requests.
     is_adopted: bool,
     /// It ended without a grant.
     is_refused: bool,

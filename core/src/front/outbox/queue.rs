@@ -23,7 +23,7 @@ pub(in crate::front) struct Queue {
     troubles: Vec<Trouble>,
 }
 
-/// An encrypted connection that cannot go on, or should not.
+/// An encrypted connection that cannot continue, or should not.
 pub(in crate::front) struct Trouble {
     pub(in crate::front) master: MasterId,
     pub(in crate::front) generation: u32,

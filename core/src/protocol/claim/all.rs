@@ -153,7 +153,7 @@ impl AllClaim {
         !self.counters.is_empty()
     }
 
-    /// Which keys and values a request carries.
+    /// The keys and values of a request.
     pub(crate) fn arguments(&self, request: &Request, fleet: Option<Fleet>) -> Arguments<'_> {
         let &Request { action, insists, waited, .. } = request;
         let acquires = action == Action::Acquire;

@@ -50,8 +50,8 @@ pub enum ConfigError {
         /// The resource.
         resource: Resource,
     },
-    /// A lock that was handed over is resumed as another one: of other resources, or shared where
-    /// it was not.
+    /// A lock that was handed over was resumed as another one: of other resources, or as a shared
+    /// one although it was exclusive.
     ResumedAsAnother,
     /// Fair waiting was requested for several resources, shared ones or permits. It is for an
     /// exclusive lock of one resource.

@@ -11,7 +11,7 @@ pub(super) struct Permits {
     /// The name under which callers wait for it. No lock has it.
     pub(super) queue: Resource,
     pub(super) mode: Mode,
-    /// Which ones are held.
+    /// The held permits.
     pub(super) seats: Seats,
 }
 
@@ -62,7 +62,7 @@ impl Targets {
         }
     }
 
-    /// Which ones of the permits are held.
+    /// The held permits.
     pub(crate) fn seats(&self) -> Seats {
         match &self.0 {
             Inner::Permit(permits) => permits.seats,
