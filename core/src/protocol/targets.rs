@@ -161,7 +161,7 @@ impl Targets {
         })
     }
 
-    /// A digest of targets and modes, to recognize other ones when a lock is resumed; zero for one
+    /// A digest of targets and modes, to notice a mismatch when a lock is resumed; zero for one
     /// resource that is locked exclusively. (FNV-1a, Fowler, Noll and Vo 1991.)
     pub(crate) fn digest(&self) -> u32 {
         if self.as_one().is_some() {

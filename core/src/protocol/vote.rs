@@ -131,10 +131,10 @@ pub enum Cause {
     /// notice.
     Evicts(EvictionPolicy),
     /// There was no login for it: its password file cannot be read, or the
-    /// [`Credentials`](crate::Credentials) have none. The next attempt reads them again.
+    /// [`Credentials`](crate::Credentials) have none. The next attempt reads the login again.
     NoLogin(Unavailable),
     /// It refused a login from a password file or from [`Credentials`](crate::Credentials). The
-    /// next attempt reads them again.
+    /// next attempt reads the login again.
     LoginRefused(ServerError),
 }
 

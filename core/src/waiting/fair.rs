@@ -6,7 +6,8 @@
 //! second.
 //!
 //! A waiter that does not reach a quorum must not keep its place: it would block those that do. It
-//! leaves the queue where it can, waits like an unfair one, and enters again when a quorum answers.
+//! leaves the queue where it can, waits like an ordinary waiter, and enters again when a quorum
+//! answers.
 
 use super::bid::{Bid, Plan};
 use super::masters::{Key, Masters};

@@ -5,8 +5,8 @@
 
 use super::WireFault;
 
-/// The longest reply that is accepted. The longest one is the answer to HELLO, a few KiB with many
-/// modules; nothing that Quorlock asks for is larger.
+/// The longest reply that is accepted. Servers' longest reply is the answer to HELLO, a few KiB
+/// with many modules; nothing that Quorlock asks for is larger.
 pub(crate) const MAX_REPLY_BYTES: usize = 64 * 1024;
 
 /// The maximum number of elements in one reply, over all its levels. HELLO of a Redis 8 with its

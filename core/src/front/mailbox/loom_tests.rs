@@ -25,8 +25,8 @@ fn tell(mailbox: &Mailbox, demand: Option<Demand>, deadline: Instant) {
     woken.wake();
 }
 
-/// A driver that takes turns until `is_told` sees what it waits for; `told` posts that on another
-/// thread.
+/// A driver that takes turns until `is_told` sees what it waits for; `told` posts the change on
+/// another thread.
 fn drive(told: fn(&Mailbox), is_told: fn(&Mailbox, Option<Instant>) -> bool) {
     let mailbox = Arc::new(Mailbox::default());
     mailbox.add_user();

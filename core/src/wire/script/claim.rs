@@ -209,7 +209,7 @@ end
     };
 }
 
-/// Defines `lengthen`, after `prepare_sharing`: it works as an extension of one target.
+/// Defines `lengthen`, after `prepare_sharing`: it works like the extension of one target.
 macro_rules! define_lengthen {
     () => {
         "\
