@@ -26,8 +26,8 @@
 //!
 //! The examples are for a program that depends on one of the transports.
 
-// The links of a page lead to the files of other pages. The first definition of a link is the one
-// that counts: here it leads to the module, and for pictures to the repository.
+// The links of a page lead to the files of other pages. The first definition of a link wins: here
+// it leads to the module, and for pictures to the repository.
 
 /// [failover]: failover
 #[doc = include_str!("../docs/beyond.md")]

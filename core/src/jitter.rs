@@ -1,4 +1,4 @@
-//! Spread for pauses, so that many clients do not act in step. Nothing secret comes from here.
+//! Random spread for pauses, so that many clients do not act in step. It is not for secrets.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Jitter {
         mixed ^ mixed >> 31
     }
 
-    /// A span somewhere within the bounds, every part of them equally likely.
+    /// A span within the bounds, uniformly distributed.
     pub(crate) fn within(&mut self, bounds: &RangeInclusive<Duration>) -> Duration {
         let (low, high) = (*bounds.start(), *bounds.end());
         let width = u64::try_from(high.saturating_sub(low).as_nanos()).unwrap_or(u64::MAX);

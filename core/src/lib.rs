@@ -1,6 +1,6 @@
 //! The Redlock algorithm as one pure state machine.
 //!
-//! A lock over N independent Redis or Valkey masters, told as a story:
+//! A lock over N independent Redis or Valkey masters, step by step:
 //!
 //! 1. A caller requests a [`Resource`]. If other callers of this machine are waiting for it, the
 //!    request joins their queue. Then the machine draws a new [`Token`] and sends `SET resource
@@ -10,26 +10,27 @@
 //! 3. A held lock is valid for its TTL, less the time since before the first send, less the drift.
 //!    Validity is checked when the last needed answer arrives, when the caller takes the lock, and
 //!    at every later question.
-//! 4. A lost attempt is released on every master that it may have reached, behind the request on
-//!    the same connection. A read tells who holds the key and for how long. The next attempt has
-//!    another token. It is made when enough masters have notified that the key has changed, when
-//!    the key must have expired, or, without notifications, after a random pause. It asks one
-//!    master before the others.
+//! 4. A lost attempt is released on every master that it may have reached, after the request on the
+//!    same connection. A read shows which token holds the key and for how long. The next attempt
+//!    has another token. It starts when enough masters have reported a change of the key, when the
+//!    key must have expired, or, without notifications, after a random pause. It asks one master
+//!    before the others.
 //! 5. Extensions count only masters that hold this very token, over all N. They create no key and
-//!    shorten none. If too few masters answer, the lock stays as valid as it was. If too many say
-//!    "not yours", its holder is told at once.
-//! 6. A release compares the token and deletes the key on all masters, and tells whether the lock
-//!    was ours until then. A release for later leaves the key the rest of a least time to hold.
+//!    shorten none. If too few masters answer, its validity is unchanged. If too many say "not
+//!    yours", the lock is lost, and its holder learns it at once.
+//! 6. A release compares the token and deletes the key on all masters, and reports whether the lock
+//!    was still ours. A deferred release (`release_after`) leaves the key in place until the
+//!    minimum hold time is over.
 //!
 //! There is no socket, no clock, no source of randomness, no thread and no async runtime in this
-//! crate: all of that is handed in. The same inputs give the same outputs, byte for byte. The
-//! protocol follows [Distributed Locks with
+//! crate: the driver supplies all of that. The same inputs give the same outputs, byte for byte.
+//! The protocol follows [Distributed Locks with
 //! Redis](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
 //!
 //! # The run loop
 //!
 //! **Change one thing, then drain the outputs until the machine says when it wants to be woken.**
-//! That is for a driver of your own; to take locks, use [`quorlock-tokio`], [`quorlock-smol`] or
+//! That is for your own driver; to take locks, use [`quorlock-tokio`], [`quorlock-smol`] or
 //! [`quorlock-blocking`]. Their `Locker::lock` waits for 10 s at most unless a timeout is set
 //! ([`Locker::lock`](front::Locker::lock)); [`Acquire::timeout`] has no default.
 //!
@@ -58,13 +59,13 @@
 //! ```
 //!
 //! Locker, request and guard are shared by all drivers. On an async runtime, implement
-//! [`front::Runtime`] for [`front::Driver`]. An event loop of your own serves a [`front::Port`]:
-//! [`guide::driving`] has the contract step by step, and a whole loop on sockets of the standard
-//! library.
+//! [`front::Runtime`] for [`front::Driver`]. Your own event loop serves a [`front::Port`]:
+//! [`guide::driving`] has the contract step by step, and a complete loop on the standard library's
+//! sockets.
 //!
 //! # The rooms
 //!
-//! The lowest layer stands first. A room uses itself and lower layers, never a higher one;
+//! The lowest room comes first. A room uses itself and lower ones, never a higher one;
 //! `tests/layers.rs` reads the table and every import.
 //!
 //! | room | what it is | what it must not know |
@@ -88,16 +89,15 @@
 //! [`quorlock-smol`]: https://docs.rs/quorlock-smol
 //! [`quorlock-blocking`]: https://docs.rs/quorlock-blocking
 
-// What `internals` re-exports is public in private modules. Where that feature is on, this lint
-// looks at it.
+// What `internals` re-exports is public in private modules. With that feature on, this lint sees
+// it.
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
 
 mod bootstrap;
 mod connection;
 mod endpoint;
 pub mod front;
-// The examples of its pages name the transports, so they are compiled by the tests of the
-// workspace.
+// The examples of its pages name the transports, so the workspace's tests compile them.
 #[cfg(not(doctest))]
 pub mod guide;
 mod inspection;

@@ -1,7 +1,7 @@
 //! The core's own instant: a duration since an origin that the driver chose.
 //!
-//! The core never asks for the time; every call brings it along. The driver reads a clock that goes
-//! on while the machine sleeps (CLOCK_BOOTTIME on Linux), because a lock's key expires on the
+//! The core never asks for the time; every call passes it in. The driver reads a clock that keeps
+//! running while the machine sleeps (CLOCK_BOOTTIME on Linux), because a lock's key expires on the
 //! masters meanwhile.
 
 use std::fmt;

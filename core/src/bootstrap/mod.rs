@@ -1,8 +1,8 @@
-//! The first use of a set of masters under the restart guard: all of them are told that nothing can
-//! be locked yet.
+//! The first use of a set of masters under the restart guard: it declares to all of them that
+//! nothing can be locked yet.
 //!
-//! Rules of this room: it knows votes and orders, like a lock, and no connections. All masters must
-//! answer, and either none or all of them vote already; anything else may mean that a lock is held.
+//! Rules of this room: it knows votes and orders, like a lock, but no connections. All masters must
+//! answer, and either none or all of them must vote already; otherwise a lock may be held.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Stage {
 }
 
 impl Bootstrap {
-    /// Asks every master how it stands.
+    /// Asks every master whether it votes.
     pub(crate) fn new(id: LockId, effects: &mut Effects<'_>) -> Self {
         let mut bootstrap = Self { id, claim: Claim::marker(), stage: Stage::Asking, votes: Vec::new() };
         bootstrap.order(Action::Attend, effects);

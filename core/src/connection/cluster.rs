@@ -2,11 +2,12 @@
 //! slots that are being moved.
 //!
 //! The connection goes to some node, which answers the greeting's `GET {tag}` with `MOVED` unless
-//! it is the owner. The node that is named is next. An owner that changes says so in the same way.
+//! it is the owner. The connection goes to the named node next. A node that loses the slot later
+//! answers in the same way.
 //!
 //! `ASK` and `TRYAGAIN` are not followed, and are no votes: the keys of a slot that is being moved
-//! are on two nodes. A move that is given up halfway leaves keys behind, and the source grants them
-//! again. So it is made to forget the restart guard's marker, and begins with a quarantine.
+//! are on two nodes. If a move is given up halfway, keys stay behind, and the source grants them
+//! again. So the source's marker of the restart guard is deleted, and it begins with a quarantine.
 
 use super::{Answers, Connection, State};
 use crate::endpoint::{Address, Discovery, Endpoint};
@@ -14,19 +15,19 @@ use crate::protocol::{Action, Cause, ClusterFault, Fleet, Request};
 use crate::time::Instant;
 use crate::wire::{self, ServerError};
 
-/// How often in a row `MOVED` is followed. Nodes agree after one or two; more is a circle.
+/// How many `MOVED` in a row are followed. Nodes agree after one or two; more is a circle.
 const MAX_HOPS: u8 = 5;
 
-/// What is known of the owner of a slot.
+/// The search for the owner of a slot.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Owner {
     /// The node that was named, until the connection goes there.
     named: Option<Address>,
-    /// How often in a row a node has named another one.
+    /// How many nodes in a row have named another one.
     hops: u8,
 }
 
-/// Puts the tag before the names of the keys in a request that has just been appended.
+/// Inserts the tag before the key names of a request that was just appended.
 #[cold]
 pub(super) fn tag_keys(tag: &str, request: &Request, before: usize, out: &mut Vec<u8>) {
     let words = out.split_off(before);
@@ -34,13 +35,13 @@ pub(super) fn tag_keys(tag: &str, request: &Request, before: usize, out: &mut Ve
 }
 
 impl Connection {
-    /// The name of a key without the tag that the server knows it with.
+    /// The name of a key, without the tag that it has on the server.
     pub(super) fn untagged<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         let Some(tag) = &self.tag else { return Some(key) };
         key.strip_prefix(b"{")?.strip_prefix(tag.as_bytes())?.strip_prefix(b"}")
     }
 
-    /// What an error of the server means here.
+    /// The cause for a server's error in a cluster.
     pub(super) fn cause_of(&self, error: ServerError) -> Cause {
         let fault = self.tag.as_ref().and_then(|_| fault(error));
         fault.map_or(Cause::Server(error), Cause::Cluster)
@@ -60,7 +61,7 @@ impl Connection {
         self.search.as_ref().is_some_and(|search| search.owner.named.is_some())
     }
 
-    /// Goes on from the greeting of a node that is not the owner.
+    /// Leaves a node that is not the owner after its greeting.
     pub(super) fn follow_owner(&mut self, now: Instant, answers: &mut Answers) {
         let Some(search) = &mut self.search else { return };
         let Some(named) = search.owner.named.take() else { return };
@@ -75,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// An answer in the service says that this node does not serve the slot, or not all of it.
+    /// An answer to a request says that this node does not serve the slot, or only a part of it.
     #[cold]
     pub(super) fn misplaced(&mut self, fault: ClusterFault, text: &[u8], now: Instant) {
         match fault {
@@ -86,8 +87,8 @@ impl Connection {
                         search.owner.named.take().into_iter().for_each(|named| search.go_to(named));
                     }
                 }
-                // What has been asked is answered yet, and what is asked from now on is asked
-                // there. Where no node serves the slot, another one is looked for now and then.
+                // Earlier requests are still answered here; later ones go to the new owner. If no
+                // node serves the slot, the connection searches again from time to time.
                 if self.is_ready() && (fault == ClusterFault::Moved || self.may_search(now)) {
                     self.state = State::Draining;
                 }
@@ -96,8 +97,8 @@ impl Connection {
         }
     }
 
-    /// The keys of the slot are on two nodes. Should the move be given up, the source must not vote
-    /// while locks live that it has not any more.
+    /// The keys of the slot are on two nodes. If the move is given up, the source must not vote
+    /// while locks exist whose keys it no longer has.
     fn forget_marker(&mut self, now: Instant) {
         let endpoint = self.config.masters.get(self.id.index());
         if let (true, Some(endpoint)) = (self.fleet.is_some() && self.is_ready(), endpoint) {
@@ -108,7 +109,8 @@ impl Connection {
     }
 }
 
-/// Deletes the marker. By a command of one key: a script of several is answered with `TRYAGAIN`.
+/// Deletes the marker, by a command with one key: a script with several would be answered with
+/// `TRYAGAIN`.
 pub(super) fn encode_forget(endpoint: &Endpoint, out: &mut Vec<u8>) {
     wire::encode(out, &[b"DEL", &endpoint.key_of(Fleet::MARKER.as_bytes())]);
 }
@@ -121,7 +123,7 @@ pub(super) fn tag_of(endpoint: &Endpoint) -> Option<&str> {
     }
 }
 
-/// What an error says of the slot.
+/// The fault of the slot that an error reports.
 pub(super) fn fault(error: ServerError) -> Option<ClusterFault> {
     match error {
         ServerError::Moved => Some(ClusterFault::Moved),
@@ -132,7 +134,7 @@ pub(super) fn fault(error: ServerError) -> Option<ClusterFault> {
     }
 }
 
-/// The node in `MOVED 3387 host:port`. Without a host it has that of the one that says it.
+/// The node in `MOVED 3387 host:port`. Without a host, the host is that of the node that answers.
 fn named_by(text: &[u8], present: &Address) -> Option<Address> {
     let (host, port) = std::str::from_utf8(text).ok()?.rsplit(' ').next()?.rsplit_once(':')?;
     let host = match (host, present) {

@@ -1,23 +1,23 @@
 //! Votes of a master with replicas: a yes counts once all of them have confirmed it.
 //!
-//! Behind the requests of one write that carry votes stands one `WAIT`. Its answer is how many
-//! replicas have applied all that this connection has asked for before. A yes is held until then.
-//! If fewer have than are declared, the request has no answer: what it did may be lost with a
-//! failover.
+//! One `WAIT` follows the voting requests of each write. Its answer is the number of replicas that
+//! have applied everything that this connection requested before. A `Yes` is held until then. If
+//! fewer replicas than declared have, the request counts as unanswered: a failover may lose its
+//! effect.
 //!
-//! An acknowledgement cannot be older than what it acknowledges, and a replica that is promoted
-//! gives its former primary no more of them. So whatever server is promoted later knows every vote
-//! that has counted. No clock, lag or pause is in that.
+//! An acknowledgement cannot be older than what it acknowledges, and a promoted replica sends none
+//! to its former primary. So any server that is promoted later knows every vote that has counted.
+//! This does not depend on a clock, a lag or a pause.
 
 use super::{Answers, Connection};
 use crate::protocol::{Action, Answer, Cause, Fate, Request};
 use crate::time::Instant;
 use crate::wire::{self, Decimal, Reply, ServerError};
 
-/// Which part (1/n) of `request_timeout` the replicas have. A server looks for waits that are over
-/// when something happens, or with its cron of 100 ms: with the default of 200 ms it gives up after
-/// 50 to 150 ms. With a half the answer came after 201 ms on Redis 7.0.15, and the connection was
-/// given up for its silence.
+/// The replicas' time for an acknowledgement, as a fraction (1/n) of `request_timeout`. A server
+/// checks for expired waits when something happens, or in its cron of 100 ms: with the default of
+/// 200 ms it gives up after 50 to 150 ms. With a half the answer came after 201 ms on Redis 7.0.15,
+/// and the connection was given up as silent.
 const PART: u32 = 4;
 
 impl Connection {
@@ -27,29 +27,29 @@ impl Connection {
         self.fleet.map_or(0, |fleet| fleet.replicas)
     }
 
-    /// A request has been put behind the others that are to be written.
+    /// A request was appended to those that will be written.
     #[inline]
     pub(super) fn expect_vote(&mut self, action: Action, at: Instant) {
-        // While replicas are missing, the wait would last its whole time, and requests behind it
-        // with it. Then it is sent once a script says yes.
+        // While replicas are missing, the wait would last its whole time and delay the requests
+        // behind it. Then it is sent only once a script answers `Yes`.
         if action.votes() && !self.alone {
             self.flight.unconfirmed = Some(at);
         }
     }
 
-    /// Puts a `WAIT` behind what is to be written, whose newest vote was sent at this instant.
+    /// Appends a `WAIT` for votes of which the newest was sent at this instant.
     #[cold]
     pub(super) fn have_votes_confirmed(&mut self, at: Instant) {
         self.flight.unconfirmed = None;
         let limit = u64::try_from((self.config.request_timeout / PART).as_millis()).unwrap_or(u64::MAX);
-        // Zero would be without a limit.
+        // Zero would mean no limit.
         let [replicas, limit] = [self.declared().into(), limit.max(1)].map(Decimal::new);
         let before = self.outbound.len();
         wire::encode(&mut self.outbound, &[b"WAIT", replicas.as_bytes(), limit.as_bytes()]);
         self.await_own(Action::Confirm, before, at);
     }
 
-    /// Whether an answer is a vote that has yet to be confirmed.
+    /// Whether an answer is a vote that replicas have yet to confirm.
     #[inline]
     pub(super) fn must_be_confirmed(&mut self, request: &Request, answer: Answer) -> bool {
         if !request.action.votes() {
@@ -76,8 +76,8 @@ impl Connection {
             Reply::Error(text) => Some(Cause::Server(ServerError::classify(text))),
             _ => return Err(Cause::UnexpectedReply),
         };
-        // A server carries waits out one after the other. Those of a busy connection would stand in
-        // line for as long as a replica stands still, and releases with them.
+        // A server processes waits one after the other. On a busy connection they would queue up
+        // for as long as a replica hangs, and releases with them.
         self.alone = matches!(failure, Some(Cause::Unconfirmed { .. }));
         for (request, answer) in self.flight.take_held() {
             let answer = match failure {

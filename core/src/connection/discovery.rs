@@ -1,9 +1,10 @@
-//! Finding a master whose server changes: who is asked, and where the next connection goes.
+//! Discovery of a master whose server changes: the places to ask, and the next connection's
+//! address.
 //!
-//! A master has one connection at a time. It is opened to a sentinel first, which names the server
-//! and is left again, then to the server. That one has to say itself that it is a primary: a
-//! sentinel may not have heard of a failover yet. Where one does not know, is silent or names a
-//! replica, the next one is asked at once; after all of them follows the ordinary pause.
+//! A master has one connection at a time. It is first opened to a sentinel, which names the server,
+//! then closed and opened to the server. The server itself must report that it is a primary: a
+//! sentinel may not know of a failover yet. If a sentinel does not know, is silent or names a
+//! replica, the next one is asked at once; the ordinary pause follows after all of them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,28 +17,28 @@ use crate::protocol::{Cause, SentinelFault};
 use crate::time::Instant;
 use crate::wire::{self, Dialect, Reply, ServerError};
 
-/// Where a master is looked for.
+/// The search for a master's server.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Search {
-    /// Who is asked: the places of the URL first, then those that were learned from them.
+    /// The places to ask: those of the URL first, then those learned from them.
     places: Vec<Address>,
-    /// How many of them are of the URL.
+    /// How many of them are from the URL.
     own: usize,
-    /// Which of them is asked next, or now.
+    /// The place that is asked now or next.
     place: usize,
     /// The server that was named, if the connection goes there.
     server: Option<Address>,
-    /// Which places have led nowhere since a connection was ready, or since a pause: one bit each.
+    /// The places that have failed since a connection was ready, or since a pause: one bit each.
     in_vain: u64,
-    /// The first cause since then that may pass by itself.
+    /// The first cause since then that may be temporary.
     transient: Option<Cause>,
-    /// Since when requests wait for what is found.
+    /// When the search began that requests wait for.
     began: Instant,
-    /// In a cluster, who is said to own the slot.
+    /// In a cluster, the reported owner of the slot.
     pub(super) owner: Owner,
 }
 
-/// The questions to a sentinel that are not answered yet, and its answer.
+/// A sentinel's unanswered questions, and its answer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Inquiry {
     awaited: VecDeque<Question>,
@@ -52,7 +53,7 @@ enum Question {
 }
 
 impl Search {
-    /// `None` for a master that is where its URL says.
+    /// `None` for a master whose URL gives its address.
     pub(super) fn new(endpoint: &Endpoint, now: Instant) -> Option<Box<Self>> {
         endpoint.discovery()?;
         let places: Vec<_> = endpoint.places().cloned().collect();
@@ -61,8 +62,8 @@ impl Search {
         Some(Box::new(Self { places, own, place: 0, server, in_vain: 0, transient, began: now, owner }))
     }
 
-    /// Moves on to the next place: to one that was learned only when all of the URL have led
-    /// nowhere. Returns whether there is one that has not.
+    /// Moves on to the next place: to a learned one only when all places of the URL have failed.
+    /// Returns whether there is one that has not failed.
     fn next_place(&mut self) -> bool {
         self.server = None;
         self.owner = Owner::default();
@@ -73,7 +74,7 @@ impl Search {
         next.is_some()
     }
 
-    /// The places of the URL, from the one behind the present place on.
+    /// The places of the URL, starting after the present place.
     fn following(&self) -> impl Iterator<Item = usize> + use<> {
         let (own, first) = (self.own, if self.place < self.own { self.place + 1 } else { 0 });
         (0..own).map(move |place| (first + place) % own)
@@ -91,7 +92,7 @@ impl Search {
         (0..self.places.len()).all(|place| self.has_led_nowhere(place))
     }
 
-    /// Goes to a place that another one has named, which is not asked again if that leads nowhere.
+    /// Goes to a place that another one has named. The latter is not asked again if this fails.
     pub(super) fn go_to(&mut self, named: Address) {
         self.leads_nowhere();
         self.learn(named.clone());
@@ -101,8 +102,8 @@ impl Search {
         }
     }
 
-    /// Where no more are kept, one that has led nowhere makes room. The new one is asked behind the
-    /// next pause: or those that name ever more places would be followed without one.
+    /// If the list is full, a failed place is replaced. The new one is asked after the next pause:
+    /// otherwise places that keep naming others would be followed without a pause.
     fn learn(&mut self, place: Address) {
         if self.places.contains(&place) {
             return;
@@ -119,7 +120,7 @@ impl Search {
 }
 
 impl Connection {
-    /// Where the connection that is to be opened goes.
+    /// The address for the connection that will be opened.
     pub(super) fn destination(&self) -> Option<Address> {
         let fixed = || self.config.masters.get(self.id.index()).map(Endpoint::address);
         let found =
@@ -127,7 +128,7 @@ impl Connection {
         found.unwrap_or_else(fixed).cloned()
     }
 
-    /// Whether the present connection is to a sentinel, or is to be.
+    /// Whether the present or next connection is to a sentinel.
     pub(crate) fn asks_sentinel(&self) -> bool {
         self.sentinels().is_some() && self.search.as_ref().is_some_and(|search| search.server.is_none())
     }
@@ -139,13 +140,13 @@ impl Connection {
         }
     }
 
-    /// Why the search has failed. One place that is misconfigured says little while others are only
-    /// waiting for a failover.
+    /// Why the search has failed. A temporary cause comes first: one misconfigured place says
+    /// little while others only wait for a failover.
     pub(super) fn search_fault(&mut self, last: Cause) -> Cause {
         self.search.as_mut().and_then(|search| search.transient.take()).unwrap_or(last)
     }
 
-    /// Begins to look for the server anew.
+    /// Starts a new search for the server.
     pub(super) fn search_anew(&mut self, now: Instant) {
         if let Some(search) = &mut self.search {
             search.server = None;
@@ -154,20 +155,19 @@ impl Connection {
             search.began = now;
             search.owner = Owner::default();
             if self.alone && self.tag.is_some() {
-                // It may be one that does not know of its successor yet. Perhaps only a node that
-                // was learned does.
+                // This node may not know of its successor yet. Perhaps only a learned node does.
                 search.place = (search.place + 1) % search.places.len().max(1);
             }
         }
     }
 
     /// How long to wait for one place or server before the next place is asked. While requests
-    /// wait, there must be time for a second place. Once all have failed there is no hurry: one
-    /// that stands still answers when it goes on.
+    /// wait, there must be time for a second place. Once all have failed there is no hurry: a
+    /// stopped server answers when it resumes.
     fn leg_limit(&self) -> Duration {
         let limit = self.config.connect_timeout;
         let Some(search) = &self.search else { return limit };
-        // The only place in a cluster that is known is the server itself.
+        // The only known place of the cluster is the server itself.
         let another_follows = search.server.is_none() && (self.tag.is_none() || search.places.len() > 1);
         if search.is_exhausted() {
             4 * limit
@@ -178,7 +178,7 @@ impl Connection {
         }
     }
 
-    /// When an opening that began at `since` has taken too long.
+    /// When an opening that began at `since` takes too long.
     pub(super) fn opening_deadline(&self, since: Instant) -> Instant {
         match &self.search {
             None => since + self.opening_limit(),
@@ -190,7 +190,7 @@ impl Connection {
         }
     }
 
-    /// An opening has taken long: for the requests that wait, or for the place that is asked.
+    /// An opening has taken too long: for the waiting requests, or for the place that is asked.
     pub(super) fn search_takes_long(&mut self, since: Instant, now: Instant, answers: &mut Answers) {
         let Some(began) = self.search.as_ref().map(|search| search.began) else { return };
         if self.fault.is_none() && now >= began + self.config.connect_timeout {
@@ -202,8 +202,8 @@ impl Connection {
             if let Some(search) = &mut self.search {
                 let place = search.place;
                 if !search.next_place() {
-                    // Silence has no pause behind it, and so all go on being asked in turn, learned
-                    // ones too.
+                    // No pause follows silence, so that all places are asked in turn, learned ones
+                    // too.
                     search.place = (place + 1) % search.places.len().max(1);
                 }
             }
@@ -211,8 +211,7 @@ impl Connection {
         }
     }
 
-    /// A connection has failed that was not ready yet. Returns whether the next place is asked at
-    /// once.
+    /// A connection failed before it was ready. Returns whether the next place is asked at once.
     pub(super) fn search_goes_on(&mut self, cause: Cause, now: Instant) -> bool {
         let was_ready = matches!(self.state, State::Ready | State::Draining);
         if let Some(search) = self.search.as_mut().filter(|_| !cause.is_configuration()) {
@@ -225,7 +224,7 @@ impl Connection {
         goes_on
     }
 
-    /// A connection to a sentinel stands.
+    /// A connection to a sentinel is open.
     pub(super) fn inquire(&mut self, since: Instant) {
         let Some((group, login)) = self.sentinels() else { return };
         let (mut out, mut awaited) = (Vec::new(), VecDeque::new());
@@ -268,13 +267,13 @@ impl Connection {
                 }
                 Ok(())
             }
-            // Its list is a help and no more.
+            // Its list is optional.
             (Question::Sentinels, _) => Ok(()),
         }
     }
 
-    /// Goes where replies have pointed to, once they have been read. Returns whether that is the
-    /// owner of the slot, and so nothing more is done here.
+    /// Follows the replies that name another server, once they have been read. Returns whether the
+    /// connection leaves for the owner of the slot, so that nothing more is done here.
     pub(super) fn follow(&mut self, is_read: bool, now: Instant, answers: &mut Answers) -> bool {
         if self.is_elsewhere() {
             self.follow_owner(now, answers);
@@ -294,7 +293,7 @@ impl Connection {
             return;
         }
         let named = inquiry.named.take();
-        // The address has served, and is the first to be tried again.
+        // The address has worked, and is tried first again.
         self.served = true;
         self.abandon(answers);
         if let Some(search) = &mut self.search {
@@ -303,7 +302,7 @@ impl Connection {
         self.connect(now);
     }
 
-    /// The server that was found is a primary, and is ready.
+    /// The discovered server is a primary, and is ready.
     pub(super) fn search_succeeded(&mut self) {
         if let Some(search) = &mut self.search {
             search.in_vain = 0;
@@ -312,23 +311,23 @@ impl Connection {
         }
     }
 
-    /// Looks whether another server has become the primary, because this one says that it lacks
-    /// replicas: one that was cut off may not know yet. Answers that are awaited are waited for.
+    /// Checks whether another server has become the primary, because this one reports missing
+    /// replicas: a server that was cut off may not know yet. Outstanding answers are awaited first.
     fn look_for_successor(&mut self, now: Instant, answers: &mut Answers) {
         if self.alone && self.may_search(now) {
             self.renew(self.generation, now, answers);
         }
     }
 
-    /// Whether the last search began long enough ago to leave a connection that stands for another.
+    /// Whether the last search is long enough ago to leave an open connection for another one.
     pub(super) fn may_search(&self, now: Instant) -> bool {
         let pause = *self.config.reconnect_delay.end();
         self.search.as_ref().is_some_and(|search| search.began + pause <= now)
     }
 }
 
-/// One sentinel in the list of another: fields and their values. One that the other does not reach
-/// is none that could be asked.
+/// One sentinel in the list of another: fields and their values. One that the other cannot reach is
+/// skipped.
 fn listed(sentinel: &Reply<'_>) -> Option<Address> {
     let flags = sentinel.field("flags").and_then(|flags| flags.as_bytes()).unwrap_or_default();
     if flags.split(|byte| *byte == b',').any(|flag| flag == b"s_down" || flag == b"disconnected") {

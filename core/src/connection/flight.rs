@@ -7,14 +7,14 @@ use super::wording::Form;
 use crate::protocol::{Action, Answer, Claim, LockId, Request};
 use crate::time::Instant;
 
-/// Entries for which room is kept when the last answer has come; more is given back.
+/// The capacity that is kept when the last answer has come; more is freed.
 const KEPT: usize = 256;
 
 /// One request on its way.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Sent {
     pub(crate) request: Request,
-    /// Since when its answer has been waited for.
+    /// When waiting for its answer began.
     pub(crate) at: Instant,
     pub(crate) form: Form,
     bytes: usize,
@@ -22,38 +22,37 @@ pub(crate) struct Sent {
     is_overdue: bool,
 }
 
-/// Requests whose replies have not come, oldest first.
+/// Requests without a reply, oldest first.
 ///
-/// Replies come strictly in order, so a late reply finds its own request and nothing else. Those
-/// that have been reported as unanswered stay only to be matched.
+/// Replies come strictly in order, so a late reply always finds its own request. Requests that were
+/// reported as unanswered are kept only to be matched.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Flight {
     sent: VecDeque<Sent>,
     /// How many replies have come before the first of them.
     answered: usize,
-    /// All before this place have been reported, and the one at it has not.
+    /// The place of the first request that has not been reported.
     next: usize,
     overdue: usize,
-    /// Repeated requests that have not been reported, by how many replies come before theirs. They
-    /// have waited for longer than those that were sent before them, but not longer than one
-    /// another.
+    /// Repeated requests that have not been reported, by the number of replies before theirs. They
+    /// have waited for longer than those sent before them, and each for as long as the next or
+    /// longer.
     repeated: VecDeque<usize>,
-    /// The newest ones whose bytes the driver has not been given yet.
+    /// The number of newest ones whose bytes the driver has not taken yet.
     unwritten: usize,
-    /// Of all of them.
+    /// The bytes of all of them.
     pub(super) bytes: usize,
     /// Votes that the replicas have yet to confirm, oldest first: all those before the first
-    /// confirmation that is awaited.
+    /// outstanding confirmation.
     held: Vec<(Sent, Answer)>,
     /// How many `WAIT`s are in flight.
     confirmations: usize,
-    /// When the newest vote was sent that has no `WAIT` behind it yet.
+    /// When the newest vote without a `WAIT` was sent.
     pub(super) unconfirmed: Option<Instant>,
 }
 
 impl Flight {
-    /// Another request; `is_repeated` if it has been sent before, since when its answer is waited
-    /// for.
+    /// Adds a request; `is_repeated` if it was sent before, and has been waited for since then.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -72,16 +71,15 @@ impl Flight {
         self.sent.push_back(Sent { request: request.clone(), at, form, bytes, is_overdue: false });
     }
 
-    /// The driver is given the bytes of all requests. Answers to those that it has not had yet are
-    /// awaited from `at` on; without it, since they were made. What is sent once more has been
-    /// awaited for longer.
+    /// The driver takes the bytes of all requests. Waiting for answers to the new ones begins at
+    /// `at`; without it, when they were made. A repeated request has been waited for longer.
     #[inline]
     pub(crate) fn written(&mut self, at: Option<Instant>) {
         let unwritten = std::mem::take(&mut self.unwritten);
         let Some(at) = at else { return };
         let first = self.sent.len().saturating_sub(unwritten);
         for (number, sent) in (self.answered + first..).zip(self.sent.range_mut(first..)) {
-            // Nearly always there is none, and then it is not looked for.
+            // Nearly always there is none, and then the search is skipped.
             if self.repeated.is_empty() || !self.repeated.contains(&number) {
                 sent.at = sent.at.max(at);
             }
@@ -117,12 +115,12 @@ impl Flight {
         self.confirmations > 0
     }
 
-    /// Takes the votes that the next confirmation is about.
+    /// Takes the votes that the next confirmation covers.
     pub(super) fn take_held(&mut self) -> impl Iterator<Item = (Request, Answer)> + use<> {
         std::mem::take(&mut self.held).into_iter().map(|(sent, answer)| (sent.request, answer))
     }
 
-    /// Reports the votes whose confirmation has been awaited for too long, each once.
+    /// Reports each vote that has waited too long for its confirmation, once.
     pub(super) fn overdue_votes(&mut self) -> impl Iterator<Item = &Request> {
         let held = self.held.iter_mut().map(|(sent, _)| sent);
         held.filter_map(|sent| (!std::mem::replace(&mut sent.is_overdue, true)).then_some(&sent.request))
@@ -136,14 +134,14 @@ impl Flight {
         self.sent.is_empty()
     }
 
-    /// When an answer has been awaited for `limit`, or nothing at all has come for as long.
+    /// When the oldest wait for an answer reaches `limit`, or silence does.
     pub(crate) fn deadline(&self, limit: Duration, last_received: Instant) -> Option<Instant> {
         let awaited = self.sent.get(self.longest_awaited()).map(|sent| sent.at + limit);
         let silence = if self.overdue > 0 { Some(self.silent_since(last_received) + limit) } else { None };
         Instant::first_of(awaited, silence)
     }
 
-    /// When the master last gave a sign of life that an unanswered request could have expected.
+    /// Since when the master has been silent although a request waited for an answer.
     pub(crate) fn silent_since(&self, last_received: Instant) -> Instant {
         self.oldest().map_or(last_received, |sent| sent.max(last_received))
     }
@@ -165,7 +163,7 @@ impl Flight {
         self.sent.get(place)
     }
 
-    /// The place of the request that has waited for the longest time without having been reported.
+    /// The place of the unreported request that has waited longest.
     fn longest_awaited(&self) -> usize {
         let repeated = self.repeated.front().map(|number| number - self.answered);
         let at = |place: usize| self.sent.get(place).map(|sent| sent.at);
@@ -183,9 +181,9 @@ impl Flight {
         self.sent.iter().any(|sent| sent.request.action.clears() && sent.request.claim.is_of(claim))
     }
 
-    /// The acquisitions without a reply that no release follows yet, each with the claim that its
-    /// release must name. Where a downgrade follows, that is the reader's, whose release is one of
-    /// the writer too.
+    /// The unanswered acquisitions without a release behind them, each with the claim that its
+    /// release must name. If a downgrade follows, that is the reader's, whose release also releases
+    /// the writer.
     pub(crate) fn unreleased_acquisitions(&self) -> impl Iterator<Item = (&Request, &Claim)> {
         let released: std::collections::HashSet<_> = self
             .sent
@@ -211,12 +209,12 @@ impl Flight {
         })
     }
 
-    /// The lock and the token of a request: each attempt has a token of its own.
+    /// The lock and the token of a request: each attempt has its own token.
     fn attempt(request: &Request) -> Option<(LockId, &[u8])> {
         Some((request.ticket?.lock, request.claim.token()?))
     }
 
-    /// Ends the flight: every request, and whether it has been reported as unanswered already.
+    /// Ends the flight: returns every request, and whether it was already reported as unanswered.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Sent, bool)> + use<> {
         let Self { held, sent, .. } = std::mem::take(self);
         held.into_iter().map(|(sent, _)| sent).chain(sent).map(|sent| {

@@ -1,9 +1,9 @@
-//! The opening of a connection: who we are, which database, what server this is, and our scripts.
-//! One write.
+//! The greeting on a new connection: our login and name, the database, the server's identity, and
+//! our scripts, in one write.
 //!
 //! `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO replication`,
 //! `CLIENT SETINFO` with our name and version, `SCRIPT LOAD` for each script, all pipelined. With
-//! the restart guard also `INFO memory`, and behind all of them a look at the marker, which begins
+//! the restart guard also `INFO memory`, and after all of them a check of the marker, which begins
 //! a quarantine as soon as the master is back. A server that does not know HELLO (before Redis 6)
 //! or does not allow it (an ACL, a proxy) gets a second flight with `AUTH` and `CLIENT SETNAME`,
 //! and RESP2 from then on.
@@ -49,44 +49,44 @@ enum Step {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Handshake {
     awaited: VecDeque<Step>,
-    /// In which the next reply comes.
+    /// The dialect of the next reply.
     pub(super) dialect: Dialect,
-    /// HELLO failed, and the replies to what was pipelined behind it do not count.
+    /// HELLO failed, and the replies to the commands pipelined behind it do not count.
     without_hello: bool,
-    /// The server's identity, where it told it.
+    /// The server's identity, if it reported one.
     pub(super) run_id: Option<RunId>,
-    /// For how long it has been up, where it told it.
+    /// The server's uptime, if it reported one.
     pub(super) uptime: Option<Duration>,
-    /// The command of its own with which the server releases, by its version.
+    /// The server's own command for releases, according to its version.
     pub(super) native_release: Option<NativeRelease>,
     /// What the operator should know about the server.
     pub(super) warnings: Vec<Warning>,
-    /// The scripts that the server has by now.
+    /// The scripts that the server has.
     pub(super) loaded: ScriptSet,
-    /// For how long the master does not vote yet, if it said so.
+    /// How long the master will not vote yet, if it reported so.
     pub(super) quarantine: Option<Duration>,
-    /// Whether it said that not all of its replicas follow.
+    /// Whether it reported that not all of its replicas follow.
     pub(super) alone: bool,
-    /// SCRIPT is not known, so whether EVAL is has yet to be found out.
+    /// The server does not know SCRIPT, so EVAL must be tried.
     to_try: bool,
-    /// The marker is yet to be looked at.
+    /// The marker has yet to be checked.
     to_attend: Option<Fleet>,
-    /// HELLO has said that it is a replica.
+    /// HELLO reported that it is a replica.
     is_replica: bool,
-    /// Who logs in.
+    /// The login.
     login: Option<Login>,
-    /// Who is to log in once that is done.
+    /// A newer login, for when that is done.
     pub(super) newer_login: Option<Login>,
 }
 
-/// What a reply brought about.
+/// What follows from a reply.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Progress {
-    /// More replies are awaited.
+    /// More replies are outstanding.
     Pending,
     /// The connection may be used.
     Ready,
-    /// Another node of the cluster has to be asked, which the reply names.
+    /// The reply names another node of the cluster, which must be asked.
     Elsewhere,
 }
 
@@ -150,19 +150,19 @@ impl Handshake {
                     error => refused(error, config, endpoint),
                 });
             }
-            // Servers before 7.2 do not know it, and nothing depends on it.
+            // Servers before 7.2 do not know it; it is optional.
             (Step::Auth | Step::SetInfo | Step::Forget, _) => {}
             (Step::Owner, Reply::Error(text)) => {
                 let error = ServerError::classify(text);
                 match cluster::fault(error) {
                     Some(ClusterFault::Moved) => return Ok(Progress::Elsewhere),
-                    // It is the owner, and has no key of the tag's name.
+                    // It is the owner, and has no key with the tag's name.
                     Some(ClusterFault::SlotIsMoving) if self.to_attend.is_some() => {
                         encode_forget(endpoint, out);
                         self.awaited.push_back(Step::Forget);
                     }
                     Some(ClusterFault::SlotIsMoving) => {}
-                    // A key of that name exists, and the node owns it.
+                    // A key with that name exists, and the node owns it.
                     None if error == ServerError::WrongType => {}
                     fault => return Err(fault.map_or(Cause::Server(error), Cause::Cluster)),
                 }
@@ -201,8 +201,8 @@ impl Handshake {
                 self.to_try |= error == ServerError::UnknownCommand;
                 self.denied(error, Warning::ScriptLoadDenied)?;
             }
-            // Without scripts a lock could be granted, and not be released. Any other error comes
-            // from a server that has them.
+            // Without scripts a lock could be granted but not released. Any other error comes from
+            // a server that has them.
             (Step::Try, Reply::Error(text)) if ServerError::classify(text) == ServerError::UnknownCommand => {
                 return Err(Cause::Server(ServerError::UnknownCommand));
             }
@@ -212,7 +212,7 @@ impl Handshake {
             }
             (Step::Attend(_), Reply::Error(text)) => {
                 let error = ServerError::classify(text);
-                // Its marker has gone to another node. Without it nothing is granted here.
+                // Its marker has moved to another node. Without it nothing is granted here.
                 match cluster::tag_of(endpoint).and_then(|_| cluster::fault(error)) {
                     Some(ClusterFault::SlotIsMoving) => {}
                     Some(ClusterFault::Moved) => return Ok(Progress::Elsewhere),
@@ -299,7 +299,7 @@ impl Handshake {
         }
     }
 
-    /// Not before the database is known to be selected: it may write the marker.
+    /// Only once the database is known to be selected: this may write the marker.
     fn attend(&mut self, fleet: Fleet, endpoint: &Endpoint, out: &mut Vec<u8>) {
         let [longest, marked] = [fleet.longest_ttl.as_millis(), fleet.marked()].map(Decimal::new);
         let script = if fleet.replicas > 0 { &ATTEND_REPLICATED } else { &ATTEND };
@@ -318,7 +318,8 @@ impl Handshake {
         match hello.field("mode").and_then(|mode| mode.as_bytes()) {
             Some(b"sentinel") => return Err(Cause::Sentinel(SentinelFault::IsSentinel)),
             Some(b"cluster") if !has_tag => return Err(Cause::Cluster(ClusterFault::IsNode)),
-            // One that gives no mode, or knows no HELLO, is taken at the URL's word.
+            // A server that reports no mode, or does not know HELLO, is trusted to be what the URL
+            // says.
             Some(mode) if has_tag && mode != b"cluster" => {
                 return Err(Cause::Cluster(ClusterFault::IsNoNode));
             }
@@ -337,10 +338,9 @@ impl Handshake {
         endpoint: &Endpoint,
     ) -> Result<(), Cause> {
         match error {
-            // NOPROTO, and whatever else a proxy makes of a command that it does not know.
+            // NOPROTO, and any other answer of a proxy to a command that it does not know.
             ServerError::UnknownCommand | ServerError::Other(_) => {}
-            // A server that asks for the password before it looks whether it knows the command at
-            // all.
+            // The server requires the password before it checks whether it knows the command.
             ServerError::NoAuth if self.login.is_some() => {}
             ServerError::NoPerm => self.warnings.push(Warning::HelloDenied),
             error => return Err(refused(error, config, endpoint)),
@@ -349,7 +349,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// A lack of permission is a warning; anything else (LOADING, NOAUTH, …) ends the handshake.
+    /// A missing permission is a warning; anything else (LOADING, NOAUTH, …) ends the handshake.
     fn denied(&mut self, error: ServerError, warning: Warning) -> Result<(), Cause> {
         match error {
             ServerError::NoPerm | ServerError::UnknownCommand => {
@@ -363,7 +363,7 @@ impl Handshake {
     }
 }
 
-/// `AUTH` on a connection that speaks this. Redis 5 knows no users, and takes no second argument.
+/// `AUTH` in this dialect. Redis 5 has no users, and accepts no second argument.
 pub(super) fn encode_auth(login: &Login, dialect: Dialect, out: &mut Vec<u8>) {
     let password = login.password().as_bytes();
     match (login.user(), dialect) {
@@ -373,7 +373,7 @@ pub(super) fn encode_auth(login: &Login, dialect: Dialect, out: &mut Vec<u8>) {
     }
 }
 
-/// Why the greeting failed: for its login, or for something else.
+/// Why the greeting failed: because of its login, or something else.
 fn refused(error: ServerError, config: &Config, endpoint: &Endpoint) -> Cause {
     match error {
         ServerError::WrongPass | ServerError::NoAuth | ServerError::PasswordNotSet => {
@@ -383,7 +383,7 @@ fn refused(error: ServerError, config: &Config, endpoint: &Endpoint) -> Cause {
     }
 }
 
-/// Without a memory limit nothing is ever removed.
+/// Without a memory limit no key is ever evicted.
 fn look_for_eviction(info: &[u8], config: &Config) -> Result<(), Cause> {
     let limit = field(info, b"maxmemory").unwrap_or(b"0");
     let name = field(info, b"maxmemory_policy").and_then(|name| std::str::from_utf8(name).ok());

@@ -1,5 +1,5 @@
-//! How a connection begins and ends: opening it, giving it up for its silence, losing it, and the
-//! pause before the next one.
+//! The life of a connection: opening it, giving it up as silent, losing it, and the pause before
+//! the next one.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::protocol::{Action, Answer, Cause, Fate, Request};
 use crate::time::Instant;
 use crate::wire::{Scanner, ScriptSet};
 
-/// After this time without a byte, a connection may have been dropped silently by something in
-/// between; silence on its next request says little about the master.
+/// After this time without a byte, something in between may have dropped the connection silently;
+/// then silence on its next request says little about the master.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
 
 impl Connection {
@@ -31,9 +31,9 @@ impl Connection {
         self.proven = false;
     }
 
-    /// How long an opening may take: as long as there is hope requests wait for it and it must come
-    /// soon. After that it is kept, since a stopped server answers what it finds in its buffers
-    /// when it goes on, but not forever.
+    /// How long an opening may take. Until it has failed once, requests wait for it, so the limit
+    /// is short. After that it is longer, since a stopped server answers what is in its buffers
+    /// when it resumes.
     pub(super) fn opening_limit(&self) -> Duration {
         if self.fault.is_none() {
             self.config.connect_timeout
@@ -59,7 +59,7 @@ impl Connection {
         if is_secured { Cause::NoHandshake { waited } } else { Cause::NoConnection { waited } }
     }
 
-    /// Nothing is lost with a connection on which nothing is awaited.
+    /// A connection without outstanding answers can be lost without harm.
     #[cold]
     pub(super) fn renew_if_drained(&mut self, now: Instant, answers: &mut Answers) {
         if matches!(self.state, State::Draining) && self.flight.is_empty() {
@@ -68,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// Silence counts until `looked`, when the socket was last known to have nothing.
+    /// Silence counts until `looked`, when the socket was last known to be empty.
     pub(super) fn answers_take_long(&mut self, looked: Instant, now: Instant, answers: &mut Answers) {
         let limit = self.config.request_timeout;
         let silent_since = self.flight.silent_since(self.last_received);
@@ -88,14 +88,14 @@ impl Connection {
         }
     }
 
-    /// Leaves a silent connection. What it has not answered may be executed yet, when a stopped
-    /// server goes on and reads its buffers, so the releases are written behind it first.
+    /// Leaves a silent connection. Its unanswered requests may still be executed when a stopped
+    /// server resumes and reads its buffers, so the releases are first written behind them.
     fn give_up(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
         let mut brought = ScriptSet::default();
         for (acquisition, claim) in self.flight.unreleased_acquisitions() {
             let claim = claim.clone();
             let release = Request { action: Action::Release, claim, ..acquisition.clone() };
-            // The first one of each script brings that along, even if the cache has been flushed
+            // The first release with each script carries its text, in case the cache was flushed
             // meanwhile.
             let is_first = release.script(None).is_some_and(|script| brought.insert(script));
             let form = if is_first { Form::ByText } else { Form::BySha };
@@ -114,11 +114,11 @@ impl Connection {
         self.open(now);
     }
 
-    /// The connection is gone, or must go.
+    /// The connection is lost, or must be closed.
     pub(crate) fn lose(&mut self, cause: Cause, now: Instant, answers: &mut Answers) {
         let cause = if cause == Cause::Closed && self.is_unanswered() { Cause::HungUp } else { cause };
-        // A server that ends idle connections, or a network that forgot them, says nothing against
-        // the next one either.
+        // If a server closes idle connections, or a network forgets them, the next one may still
+        // work.
         let stood = self.is_ready() && now.since(self.last_received) >= *self.config.reconnect_delay.end();
         let come_again = (self.proven || stood) && matches!(cause, Cause::Closed | Cause::Connect(_));
         let stale = self.has_been_quiet();
@@ -135,7 +135,7 @@ impl Connection {
         let cause = self.search_fault(cause);
         self.fault = Some(cause);
         self.fail_queued(now, answers);
-        // A replica that was found by asking is not the primary yet, or not any more.
+        // A discovered replica is not the primary yet, or no longer.
         let is_misplaced = cause == Cause::Replica && self.search.is_none();
         let for_a_person = cause.is_configuration() || is_misplaced;
         let pause = if for_a_person { self.backoff.longest_pause() } else { self.backoff.pause() };
@@ -154,7 +154,7 @@ impl Connection {
         self.warnings.clear();
     }
 
-    /// Whether this plain connection stands, and not a byte has come.
+    /// Whether this plain connection is open and no byte has come.
     fn is_unanswered(&self) -> bool {
         let is_plain = self.config.masters.get(self.id.index()).is_some_and(|master| master.tls().is_none());
         is_plain
@@ -168,7 +168,7 @@ impl Connection {
 }
 
 /// Doubles from the lower to the upper bound, and adds up to a quarter at random so that many
-/// clients do not come back at once.
+/// clients do not return at once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Backoff {
     shortest: Duration,
@@ -189,13 +189,13 @@ impl Backoff {
         self.jitter.within(&(pause..=pause + pause / 4))
     }
 
-    /// The longest pause at once, for a fault that only a person can fix.
+    /// Goes to the longest pause at once, for a fault that only an operator can fix.
     pub(super) fn longest_pause(&mut self) -> Duration {
         self.next = self.longest;
         self.pause()
     }
 
-    /// The next failure is the first again.
+    /// The next failure counts as the first again.
     pub(super) fn reset(&mut self) {
         self.next = self.shortest;
     }

@@ -1,11 +1,11 @@
 //! One master: handshake, pipeline, script cache, timeouts, reconnects, generations.
 //!
 //! Rules of this room: a connection knows requests and answers, not locks. Every request with a
-//! ticket is answered once for good. Before that it may be answered "no answer" once: when its
-//! timeout has passed on a slow connection, or when the connection is given up with a release
-//! behind it. Only an acquisition whose release comes while it waits for a connection is dropped.
-//! Writes, closes and opens are tasks until the driver takes them. Each connection of the driver
-//! has a generation number; what comes from an old generation is dropped.
+//! ticket gets one final answer. Before that it may get "no answer" once: when its timeout has
+//! passed on a slow connection, or when the connection is given up with a release behind it. Only
+//! an acquisition whose release comes while it waits for a connection is dropped. Writes, closes
+//! and opens are tasks until the driver takes them. Each connection of the driver has a generation
+//! number; inputs from an old generation are dropped.
 
 mod cluster;
 mod confirming;
@@ -49,10 +49,10 @@ use crate::protocol::{Action, Cause, Config, Fleet, MasterId, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{Dialect, Scanner, ScriptSet};
 
-/// A buffer of requests larger than this is given back once it has been written.
+/// A request buffer larger than this is freed once it has been written.
 const KEPT_OUTBOUND_BYTES: usize = 64 * 1024;
 
-/// What the driver is to do for a master.
+/// What the driver must do for a master.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum DriverTask {
     Write { generation: u32 },
@@ -62,18 +62,18 @@ pub(crate) enum DriverTask {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum State {
-    /// No connection; the next one is opened then.
+    /// No connection; the next one is opened at `until`.
     Resting { until: Instant },
-    /// The driver has been asked for one. `securing` once it stands, and is being encrypted.
+    /// The driver was asked for a connection. `securing` once it is open and being encrypted.
     Opening { since: Instant, securing: bool },
-    /// A sentinel is being asked where the master is.
+    /// A sentinel is being asked for the master's address.
     Asking { since: Instant, inquiry: Box<Inquiry> },
-    /// It stands, and the handshake is under way.
+    /// It is open, and the handshake is under way.
     Greeting { since: Instant, handshake: Box<Handshake> },
     /// Requests may be sent.
     Ready,
-    /// A fresh connection is to take its place as soon as all answers are here. What is requested
-    /// meanwhile waits for that one.
+    /// A fresh connection replaces it as soon as all answers have come. Requests in the meantime
+    /// wait for the new one.
     Draining,
 }
 
@@ -84,28 +84,28 @@ pub(crate) struct Connection {
     id: MasterId,
     /// What all clients of this master must agree on, if the restart guard is on.
     fleet: Option<Fleet>,
-    /// Whether the master said last that not all of its replicas follow.
+    /// Whether the master last reported that not all of its replicas follow.
     alone: bool,
     state: State,
     generation: u32,
-    /// `None` for a master that is where its URL says.
+    /// `None` for a master whose URL gives its address.
     search: Option<Box<Search>>,
-    /// What the names of its keys begin with, in a cluster.
+    /// The tag that its keys begin with, in a cluster.
     tag: Option<Arc<str>>,
-    /// Why the master is known to have no vote; `None` while there is hope.
+    /// Why the master has no vote; `None` while it may have one.
     fault: Option<Cause>,
     dialect: Dialect,
     identity: Option<RunId>,
-    /// The scripts that this connection has brought to the server.
+    /// The scripts that this connection has loaded on the server.
     known: ScriptSet,
-    /// The server's own command for a release, until it has turned out not to be there for us.
+    /// The server's own command for a release, until it proves unavailable.
     native_release: Option<NativeRelease>,
     warnings: Vec<Warning>,
-    /// Until when the master does not vote, by what it said last.
+    /// Until when the master does not vote, according to its last report.
     quarantined_until: Option<Instant>,
     /// The server of the last connection that was ready.
     former: Option<Former>,
-    /// Until when the master does not vote, because another server had its address before.
+    /// Until when the master does not vote because another server had its address before.
     other_server_until: Option<Instant>,
     /// The longest TTL that a request here has had, at least the configuration's.
     longest_asked: Ttl,
@@ -114,12 +114,12 @@ pub(crate) struct Connection {
     debts: VecDeque<Debt>,
     tracking: Tracking,
     backoff: Backoff,
-    /// Whether it has carried an answer: losing it then says nothing against the next one.
+    /// Whether it has carried an answer: then the next one probably works, too.
     proven: bool,
-    /// Whether the last connection that stood was ready for requests at some time.
+    /// Whether the last open connection ever became ready for requests.
     served: bool,
     last_received: Instant,
-    /// When the last request was sent that has been answered: the server was there after that.
+    /// When the last answered request was sent: the server was up after that.
     heard_at: Instant,
     inbound: BytesMut,
     scanner: Scanner,
@@ -174,17 +174,17 @@ impl Connection {
         matches!(self.state, State::Ready)
     }
 
-    /// Why the master has no vote for the time being.
+    /// Why the master currently has no vote.
     pub(crate) fn fault(&self) -> Option<Cause> {
         self.fault
     }
 
-    /// Whether the last connection that stood was ready for requests at some time.
+    /// Whether the last open connection ever became ready for requests.
     pub(crate) fn has_served(&self) -> bool {
         self.served
     }
 
-    /// The run id of the server behind a connection that is ready.
+    /// The run id of the server behind a ready connection.
     pub(crate) fn identity(&self) -> Option<RunId> {
         self.identity.filter(|_| self.is_ready())
     }
@@ -194,12 +194,12 @@ impl Connection {
         &self.warnings
     }
 
-    /// Until when the master does not vote, because locks may be held that it has forgotten.
+    /// Until when the master does not vote because it may have forgotten locks.
     pub(crate) fn quarantined_until(&self) -> Option<Instant> {
         self.quarantined_until.max(self.other_server_until).filter(|_| self.is_ready())
     }
 
-    /// Whether replies are awaited, or requests wait for a connection that there is hope for.
+    /// Whether replies are outstanding, or requests wait for a connection that may still open.
     pub(crate) fn is_in_flight(&self) -> bool {
         let waits = !self.queued.is_empty() || !self.debts.is_empty();
         !self.flight.is_empty() || (waits && self.fault.is_none())
@@ -212,7 +212,7 @@ impl Connection {
             State::Opening { since, .. } | State::Asking { since, .. } | State::Greeting { since, .. } => {
                 Some(self.opening_deadline(since))
             }
-            // Nothing more is sent there, so only answers are waited for.
+            // Nothing more is sent here, so only answers are awaited.
             State::Draining => self.flight.deadline(self.config.request_timeout, self.last_received),
             State::Ready => {
                 let answer = self.flight.deadline(self.config.request_timeout, self.last_received);
@@ -224,7 +224,7 @@ impl Connection {
 
     // Commands.
 
-    /// Sends a request, now or as soon as the connection that is being opened stands.
+    /// Sends a request, now or as soon as the connection is open.
     #[inline]
     pub(crate) fn submit(
         &mut self,
@@ -252,14 +252,14 @@ impl Connection {
 
     // Inputs.
 
-    /// The connection that was asked for stands, and is being encrypted.
+    /// The requested connection is open and being encrypted.
     pub(crate) fn securing(&mut self, generation: u32) {
         if let State::Opening { securing, .. } = &mut self.state {
             *securing |= generation == self.generation;
         }
     }
 
-    /// A fresh connection is to take the place of this one, without a loss.
+    /// A fresh connection will replace this one, without losing requests.
     pub(crate) fn renew(&mut self, generation: u32, now: Instant, answers: &mut Answers) {
         if matches!(self.state, State::Ready) && generation == self.generation {
             self.state = State::Draining;
@@ -267,7 +267,7 @@ impl Connection {
         }
     }
 
-    /// The connection that was asked for stands. This is who logs in there.
+    /// The requested connection is open, with this login for it.
     pub(crate) fn connected(&mut self, generation: u32, login: Option<Login>, now: Instant) {
         let State::Opening { since, .. } = self.state else { return };
         if generation != self.generation {
@@ -317,8 +317,8 @@ impl Connection {
         }
     }
 
-    /// The time is `now`, and what the socket had at the instant `looked` has been received.
-    /// Silence counts only until then: what has come since may be an answer.
+    /// The time is `now`, and everything that the socket had at the instant `looked` has been
+    /// received. Silence counts only until then: an answer may have come since.
     pub(crate) fn time_passed(&mut self, looked: Instant, now: Instant, answers: &mut Answers) {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;
@@ -345,9 +345,9 @@ impl Connection {
         !self.outbound.is_empty() || self.to_close.is_some() || self.to_open.is_some()
     }
 
-    /// The next thing for the driver to do. A write is for the present connection, or for the one
-    /// that is to be closed next; its bytes are moved to `bytes`, and answers to them are awaited
-    /// from `written_at` on, if that is told.
+    /// The next task for the driver. A write is for the present connection, or for the one that is
+    /// closed next; its bytes are moved to `bytes`, and waiting for their answers begins at
+    /// `written_at`, if given.
     #[inline]
     pub(crate) fn next_task(
         &mut self,
@@ -375,7 +375,7 @@ impl Connection {
 }
 
 impl fmt::Debug for Connection {
-    /// Without the buffers, the queues and the scripts: passwords and tokens are in them.
+    /// Without the buffers, the queues and the scripts: they contain passwords and tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("id", &self.id)

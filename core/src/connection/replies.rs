@@ -1,5 +1,5 @@
-//! Replies in: bytes to frames, each frame to the request that it answers, and what the machine is
-//! told of it.
+//! Replies in: bytes to frames, each frame to the request that it answers, and the answers for the
+//! machine.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::protocol::{
 use crate::time::Instant;
 use crate::wire::{self, Reply, Scanner, ServerError};
 
-/// An input buffer larger than this is given back once it is empty.
+/// An input buffer larger than this is freed once it is empty.
 const KEPT_BUFFER_BYTES: usize = 16 * 1024;
 
 impl Connection {
     /// Takes every complete frame, and keeps the incomplete rest.
     pub(super) fn read(&mut self, bytes: &[u8], now: Instant, answers: &mut Answers) -> Result<(), Cause> {
-        // Mostly nothing was kept, and then nothing is copied.
+        // Usually nothing was kept, and then nothing is copied.
         let mut inbound = std::mem::take(&mut self.inbound);
         let is_continued = !inbound.is_empty();
         if is_continued {
@@ -34,7 +34,7 @@ impl Connection {
         while !rest.is_empty() {
             if let Some((reply, length)) = wire::common_reply(rest) {
                 if is_continued {
-                    // It may have seen the beginning of this reply.
+                    // The scanner may have seen the beginning of this reply.
                     self.scanner = Scanner::default();
                 }
                 self.reply(reply, now, answers)?;
@@ -75,21 +75,20 @@ impl Connection {
         };
         let is_evicted = error == Some(ServerError::NoScript) && form == Form::BySha;
         if is_evicted {
-            // The cache was flushed (SCRIPT FLUSH). The text goes behind what has been sent
-            // meanwhile; every script compares the token first, so that it may come later than it
-            // was meant to. Only what sets the key must not come behind its release. It is sent
-            // once: a server that does not know the text either will not learn it. The caller has
-            // waited since the first.
+            // The cache was flushed (SCRIPT FLUSH). The text is sent behind later requests. Since
+            // every script compares the token first, it may come late; only a request that sets the
+            // key must not come after its release. It is sent once: a server that refuses the text,
+            // too, would refuse it again. The wait counts from the first request.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
                 self.repeat(&sent.request, at);
                 return Ok(());
             }
         }
         if let (Form::Native(_), Some(error)) = (form, error) {
-            // The native command fails for a key of another type, or for a refused write. The
-            // script decides then, so that the outcome is the same on every server.
+            // The native command fails for a key of another type, or for a refused write. Then the
+            // script decides, so that the outcome is the same on every server.
             if matches!(error, ServerError::UnknownCommand | ServerError::NoPerm) {
-                // A proxy in between does not know it, or an ACL does not allow it.
+                // A proxy in between does not know it, or an ACL denies it.
                 self.native_release = None;
             }
             self.repeat(&sent.request, at);
@@ -123,7 +122,7 @@ impl Connection {
             return Ok(());
         }
         if request.action.creates() && matches!(answer, Answer::Yes | Answer::Counted(_)) {
-            // It may have been told that nothing is locked yet.
+            // A bootstrap may have made it vote.
             self.quarantined_until = None;
         }
         if !is_held {
@@ -147,7 +146,7 @@ impl Connection {
         answers: &mut Answers,
     ) -> Result<(), Cause> {
         match self.state {
-            // What this node says of the rest does not count.
+            // This node's other replies do not count.
             State::Greeting { .. } if self.is_elsewhere() => Ok(()),
             State::Greeting { .. } => self.greeted(reply, now, answers),
             State::Asking { .. } => self.sentinel_replied(reply),
@@ -155,7 +154,7 @@ impl Connection {
         }
     }
 
-    /// A master that is there has no usable answer to a request.
+    /// A reachable master gave no usable answer to a request.
     #[cold]
     fn failed(
         &mut self,
@@ -171,10 +170,10 @@ impl Connection {
         }
         answers.answer(self.id, &sent.request, answer);
         let Reply::Error(text) = reply else { return };
-        // A release may yet succeed where the master is there, but does not write for the time
-        // being (BUSY, MISCONF, READONLY, …). A key of a foreign type is none of ours.
+        // A release may still succeed if the master is reachable but temporarily refuses writes
+        // (BUSY, MISCONF, READONLY, …). A key of a foreign type is not ours.
         if sent.request.action.clears() && ServerError::classify(text) != ServerError::WrongType {
-            // The owner that is connected next is paid at once.
+            // The owner that is connected next gets the release at once.
             let has_moved = cause == Cause::Cluster(ClusterFault::Moved);
             let pause = if has_moved { Duration::ZERO } else { *self.config.reconnect_delay.end() };
             self.owe(sent.request.clone(), now + pause, now);
@@ -184,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// An answer has come: the next failure is the first again.
+    /// An answer has come: the next failure counts as the first again.
     #[inline]
     pub(super) fn prove(&mut self) {
         if !self.proven {
@@ -226,7 +225,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What a reply means for such a request; anything that it never gets ends the connection.
+    /// The meaning of a reply to this request; an impossible reply ends the connection.
     #[inline]
     fn interpret(&self, request: &Request, form: Form, reply: &Reply<'_>) -> Result<Answer, Cause> {
         let is_plain = form == Form::Plain;
@@ -252,8 +251,7 @@ impl Connection {
             // It has become a replica. A new connection may lead to the primary.
             return Err(Cause::Server(error));
         }
-        // A script that is not there has done nothing, and a node that sends us elsewhere
-        // neither.
+        // A missing script has done nothing, and neither has a node that redirects us.
         let is_missing = error == ServerError::NoScript && !is_plain;
         let cause = self.cause_of(error);
         let is_undone = is_missing || matches!(cause, Cause::Cluster(_));
@@ -311,7 +309,7 @@ fn read_seats(fields: &[Reply<'_>]) -> Option<Answer> {
     Some(Answer::Seats { places, number: FencingToken::new(number) })
 }
 
-/// `[SHA-1 of what is ahead or free, PTTL, number of the place, whether it is the first]`.
+/// `[SHA-1 of what is ahead, or "free", PTTL, number of the place, whether it is the first]`.
 fn read_queued(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     let [what, pttl, Reply::Integer(number), Reply::Integer(first)] = fields else { return None };
     let ahead = match what {
@@ -328,7 +326,7 @@ fn read_queued(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     Some(Answer::Queued { number, ahead, is_first: *first == 1, watched })
 }
 
-/// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` where a writer waits.
+/// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` if a writer waits.
 fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     let [Reply::Bulk(sha), Reply::Integer(pttl)] = fields else { return None };
     let holder = if *sha == b"wanted" {
@@ -337,29 +335,29 @@ fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
         let digits = std::str::from_utf8(sha.get(..16)?).ok()?;
         u64::from_str_radix(digits, 16).ok()?
     };
-    // A negative PTTL is no time: −1 never expires, −2 is gone (Redis command page of PTTL).
+    // A negative PTTL is not a time: −1 never expires, −2 is gone (Redis command page of PTTL).
     let remaining = u64::try_from(*pttl).ok().map(Duration::from_millis);
     Some(Answer::Holder { holder, remaining, watched })
 }
 
-/// Room for this number of answers is kept when all have been taken; more is given back.
+/// The capacity that is kept when all answers have been taken; more is freed.
 const KEPT_ANSWERS: usize = 256;
 
-/// What connections tell the machine, in the order in which it came.
+/// Messages of connections to the machine, in order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers(VecDeque<(MasterId, Upward)>);
 
-/// One thing that a connection tells.
+/// One message of a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Upward {
     Answer(Ticket, Answer),
-    /// What a master says of a lock and of itself, to an inspection.
+    /// A master's report about a lock and itself, for an inspection.
     Told(Ticket, Box<Said>),
     News(News),
 }
 
 impl Answers {
-    /// The answer to a request, if anything waits for it.
+    /// The answer to a request, if a lock waits for it.
     #[inline]
     pub(super) fn answer(&mut self, master: MasterId, request: &Request, answer: Answer) {
         if let Some(ticket) = request.ticket {
@@ -367,7 +365,7 @@ impl Answers {
         }
     }
 
-    /// What a master says to an inspection.
+    /// A master's answer to an inspection.
     pub(super) fn report(&mut self, master: MasterId, request: &Request, said: Said) {
         if let Some(ticket) = request.ticket {
             self.0.push_back((master, Upward::Told(ticket, Box::new(said))));

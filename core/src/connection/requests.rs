@@ -1,4 +1,5 @@
-//! Requests out: what is written now, what waits for a connection, and which releases are owed.
+//! Requests out: those that are written now, those that wait for a connection, and releases that
+//! are owed.
 
 use super::cluster::tag_keys;
 use super::tracking::Tracking;
@@ -26,7 +27,7 @@ pub(super) struct Queued {
 
 impl Connection {
     pub(super) fn has_room_for(&self, request: &Request) -> bool {
-        // Releases find room where acquisitions do not, so that a full pipeline can still be
+        // Releases have a higher limit than acquisitions, so that a full pipeline can still be
         // cleared.
         let room = if request.action.clears() { 2 } else { 1 };
         self.flight.requests() < room * self.config.max_in_flight_requests
@@ -41,7 +42,7 @@ impl Connection {
         now: Instant,
         answers: &mut Answers,
     ) {
-        // Only a waiter's request has the master tell of changes.
+        // Only a waiter's request turns on notifications.
         if request.watch || !matches!(self.tracking, Tracking::Off) {
             self.track(request.watch, now, answers);
         }
@@ -53,8 +54,8 @@ impl Connection {
             (_, Some(command)) if request.action == Action::Release && request.claim.is_one() => {
                 Form::Native(command)
             }
-            // Scripts that few locks need are not part of the greeting: the first use brings the
-            // text along.
+            // Scripts that few locks need are not part of the greeting: their first use sends the
+            // text.
             (Some(script), _) if self.known.insert(script) => Form::ByText,
             _ => Form::BySha,
         };
@@ -69,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request once more, whose answer is waited for since that instant.
+    /// Repeats a request. The wait for its answer counts from `since`.
     pub(super) fn repeat(&mut self, request: &Request, since: Instant) {
         let before = self.outbound.len();
         request.encode(Form::ByText, self.fleet, &mut self.outbound);
@@ -96,7 +97,7 @@ impl Connection {
                 return;
             }
             if acquisition.is_some() {
-                // It has not left, so there is nothing to release.
+                // It was never sent, so there is nothing to release.
                 return answers.answer(self.id, request, Answer::No);
             }
         }
@@ -107,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// The connection stands: what has waited for it is sent.
+    /// The connection is open: sends the requests that waited for it.
     pub(super) fn submit_queued(&mut self, now: Instant, answers: &mut Answers) {
         for Queued { request, undo } in std::mem::take(&mut self.queued) {
             for request in std::iter::once(request).chain(undo) {
@@ -116,8 +117,8 @@ impl Connection {
         }
     }
 
-    /// Drops what would acquire a claim, or put its place into a queue: all attempts of a lock have
-    /// the same place.
+    /// Drops requests that would acquire a claim, or enter its place into a queue: all attempts of
+    /// a lock have the same place.
     fn forget_queued(&mut self, claim: &Claim, answers: &mut Answers) {
         let is_of = |queued: &Queued| {
             let enters = matches!(queued.request.action, Action::Acquire | Action::Stay);
@@ -140,15 +141,15 @@ impl Connection {
     /// Keeps a release to be sent again, not before `from`.
     pub(super) fn owe(&mut self, request: Request, from: Instant, now: Instant) {
         if request.action == Action::Keep && request.ttl == Ttl::SHORTEST {
-            // Once more would never end, with a master that takes no writes. The key ends with its
-            // TTL.
+            // Repeating it would never end with a master that refuses writes. The key expires with
+            // its TTL.
             return;
         }
         if self.debts.len() >= self.config.max_in_flight_requests {
             self.debts.pop_front();
         }
         let until = now + request.ttl.as_duration();
-        // What is to be kept for a while is not deleted before.
+        // A key that must be kept for a while is not deleted before.
         let action = if request.action == Action::Keep { Action::Keep } else { Action::Release };
         let request = Request { ticket: None, action, ..request };
         self.debts.push_back(Debt { request, from, until });
@@ -168,8 +169,8 @@ impl Connection {
                 Cause::NoAnswer { .. } => Cause::NoAnswer { waited: now.since(sent.at) },
                 cause => cause,
             };
-            // A request that was reported as unanswered is reported again where its fate has
-            // changed since.
+            // A request that was reported as unanswered is reported again if its fate has changed
+            // since.
             if !was_reported || fate == Fate::Undone {
                 answers.answer(self.id, &sent.request, Answer::Failed { cause, fate, stale });
             }
@@ -184,25 +185,25 @@ impl Connection {
         for Queued { request, undo } in std::mem::take(&mut self.queued) {
             self.refuse(&request, cause, now, answers);
             if let Some(undo) = undo {
-                // Nothing has left that it could undo, so it is not owed.
+                // No request was sent that it could undo, so the release is not owed.
                 let answer = Answer::Failed { cause, fate: Fate::NotSent, stale: false };
                 answers.answer(self.id, &undo, answer);
             }
         }
     }
 
-    /// When the next release that is owed may be sent, if there is room for it.
+    /// When the next owed release may be sent, if there is room for it.
     pub(super) fn next_payment(&self) -> Option<Instant> {
         self.debts.front().filter(|debt| self.has_room_for(&debt.request)).map(|debt| debt.from)
     }
 
-    /// Sends the releases that are owed, as far as it is time and there is room.
+    /// Sends the owed releases that are due, as far as there is room.
     #[inline]
     pub(super) fn pay_debts(&mut self, now: Instant, answers: &mut Answers) {
         while self.is_ready() && self.next_payment().is_some_and(|from| from <= now) {
             let Some(Debt { request, until, .. }) = self.debts.pop_front() else { return };
             let left = Ttl::new(until.since(now)).ok();
-            // A key that was to be kept until now is to end now.
+            // The time to keep the key is over: it is deleted now.
             let left = left.or((request.action == Action::Keep).then_some(Ttl::SHORTEST));
             // Owed again if this connection ends too, but only for what remains.
             if let Some(ttl) = left {

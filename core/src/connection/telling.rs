@@ -1,4 +1,4 @@
-//! What a master tells of a lock's key and of itself: the one reply that is more than a vote.
+//! A master's report about a lock's key and itself: the only reply that is more than a vote.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
-/// What stands before the first space, and what behind it.
+/// The text before the first space, and the text after it.
 fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = line.iter().position(|byte| *byte == b' ')?;
     Some((line.get(..space)?, line.get(space + 1..)?))
@@ -124,7 +124,7 @@ fn read_clock(seconds: &[u8], micros: &[u8]) -> Option<Duration> {
 fn read_server(server: &[u8], replication: &[u8], clock: Option<Duration>) -> ServerFacts {
     let text = |name: &str| field(server, name).map(str::to_owned);
     let kind = (!server.is_empty()).then(|| text("server_name").unwrap_or_else(|| "redis".to_owned()));
-    // Valkey tells the version of Redis that it is compatible with first.
+    // Valkey first reports the version of Redis that it is compatible with.
     let own_version = kind.as_deref().and_then(|kind| text(&format!("{kind}_version")));
     ServerFacts {
         version: own_version.or_else(|| text("redis_version")),
@@ -177,7 +177,7 @@ mod tests {
         let marker = "ab12 5000 65000 60000 3";
         assert_eq!(read(marker, Some(seconds(25))), Some((true, seconds(40), seconds(60))));
         assert_eq!(read(marker, Some(seconds(70))), Some((true, Duration::ZERO, seconds(60))));
-        // From a former life, or from a time that has not come yet.
+        // From before a restart, or from the future.
         assert_eq!(read("cd34 5000 5000 60000 3", Some(seconds(70))).map(|read| read.0), Some(false));
         assert_eq!(read(marker, Some(seconds(4))).map(|read| read.0), Some(false));
         assert_eq!(read(marker, None), None);
@@ -187,8 +187,8 @@ mod tests {
         assert_eq!(read_marker(b"", Some("ab12"), Some(seconds(1))), Marker::Absent);
     }
 
-    /// An answer about these keys, those who share the first one, their group and its mark; and
-    /// nothing of the server.
+    /// An answer about these keys, the first one's sharers, their group and its mark, and nothing
+    /// about the server.
     fn said(keys: &'static str, sharers: &'static str, group: &'static str, wanted: i64) -> Option<Said> {
         let bulk = |text: &'static str| Reply::Bulk(text.as_bytes());
         let rest = ["", "", "denied", "", ""].map(bulk);

@@ -25,7 +25,7 @@ struct Alone {
 }
 
 impl Alone {
-    /// Before its master has said anything.
+    /// Before the master's first reply.
     fn greeting(settings: ConfigBuilder) -> Self {
         let config = settings.build().unwrap();
         let id = config.master_ids().next().unwrap();
@@ -60,7 +60,7 @@ impl Alone {
         self.connection.time_passed(self.now, self.now, &mut self.answers);
     }
 
-    /// What was answered since the last look.
+    /// The answers since the last look.
     fn answered(&mut self) -> Vec<Answer> {
         std::iter::from_fn(|| self.answers.next())
             .filter_map(|(_, upward)| as_answer(&upward))
@@ -98,7 +98,7 @@ fn greeting(first_sha: &str) -> Vec<u8> {
     replies.into_bytes()
 }
 
-/// A request whose token and round go by a number.
+/// A request whose token and round are this number.
 fn request(action: Action, number: u8) -> Request {
     let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(ms(10_000)).unwrap());
     let lock = LockId { index: 0, generation: 0 };
@@ -346,7 +346,7 @@ fn a_buffer_that_was_needed_once_is_given_back_and_a_small_one_is_kept() {
         alone.hear(b"\r\n");
         assert!(alone.connection.is_ready() && alone.connection.inbound.is_empty());
         assert_eq!(alone.connection.inbound.capacity() > payload, kept, "{payload} bytes");
-        // What has begun already stays.
+        // A reply that has begun stays.
         alone.hear(&push);
         alone.hear(b"\r\n>1\r\n+pu");
         alone.submit(Action::Acquire, 1);
@@ -379,7 +379,7 @@ fn a_connection_has_served_once_its_greeting_is_over_and_until_the_next_one_stan
     let generation = alone.connection.generation;
     alone.connection.connected(generation, None, alone.now);
     assert!(!alone.connection.has_served());
-    // What answers is a replica, so another address of the name may do better.
+    // A replica answers, so another address of the name may work better.
     alone.hear(b"%1\r\n$4\r\nrole\r\n$7\r\nreplica\r\n");
     assert!(!alone.connection.has_served());
 }

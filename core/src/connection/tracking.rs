@@ -1,12 +1,12 @@
-//! Notifications: the master says when a key changes that a lock here waits for.
+//! Notifications: the master reports changes of keys that locks here wait for.
 //!
 //! `CLIENT TRACKING ON NOLOOP` (Redis command page of CLIENT TRACKING, and "Client-side caching"):
 //! every key that the connection reads is remembered by the server, and its next change by another
-//! client comes back as one message. A change by this connection uses the registration up without a
-//! message (NOLOOP), so the connection tells of it itself when its answer comes. So it does when it
-//! leaves the queue of a resource, whose next place may be one of its own, too. Tracking is asked
-//! for by the first request of a waiter and ended when nobody has waited for a while. It needs
-//! RESP3: with RESP2 the messages would need a connection of their own.
+//! client comes back as one message. A change by this connection consumes the registration without
+//! a message (NOLOOP), so the connection itself reports the change when its answer comes. It does
+//! the same when it leaves a resource's queue, because the next place may also be its own. The
+//! first request of a waiter turns tracking on, and it is turned off when no lock has waited for a
+//! while. It needs RESP3: with RESP2 the messages would need their own connection.
 
 use std::time::Duration;
 
@@ -17,39 +17,39 @@ use crate::protocol::{Action, Answer, Request};
 use crate::time::Instant;
 use crate::wire::{Dialect, Reply};
 
-/// What a master says without being asked.
+/// A master's unsolicited message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum News {
-    /// A key that was watched has changed: which says nothing more, it may have been renewed.
+    /// A watched key has changed. It may only have been renewed.
     Changed(Bytes),
-    /// This connection itself has changed a key, of which the server says nothing.
+    /// This connection itself has changed a key, so the server sends no message.
     ChangedByUs(Bytes),
-    /// This connection itself has taken a place out of the queue of the resource with this key. The
-    /// server says nothing of it if the next place is one of this connection, too.
+    /// This connection itself has removed a place from the queue of the resource with this key. The
+    /// server sends no message if the next place also belongs to this connection.
     LeftByUs(Bytes),
-    /// All keys have: they were flushed.
+    /// All keys have changed: they were flushed.
     AllChanged,
-    /// Nothing will be told any more of what was watched.
+    /// Watched keys are no longer reported.
     Deaf,
 }
 
-/// Whether the present connection is told of changes.
+/// Whether the present connection is notified of changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Tracking {
     #[default]
     Off,
-    /// It was asked for; what the server read before it said yes is not watched. A lock last waited
-    /// at that instant.
+    /// It was requested; keys read before the confirmation are not watched. A lock last waited at
+    /// `waited_at`.
     On { confirmed: bool, waited_at: Instant },
-    /// The server does not do it, or not for us.
+    /// The server does not support it, or denies it.
     Denied,
 }
 
-/// Two waits within this time are one: to ask for it and to end it costs a request each.
+/// Two waits within this time are treated as one: turning tracking on and off costs a request each.
 const LINGERS: Duration = Duration::from_secs(5);
 
 impl Connection {
-    /// Before a request is sent: a waiter's has tracking on.
+    /// Before a request is sent: a waiter's request needs tracking.
     pub(super) fn track(&mut self, watch: bool, now: Instant, answers: &mut Answers) {
         match &mut self.tracking {
             Tracking::Off if watch && self.dialect == Dialect::Resp3 && self.config.wake_ups => {
@@ -58,8 +58,8 @@ impl Connection {
             }
             Tracking::On { waited_at, .. } if watch => *waited_at = now,
             Tracking::On { waited_at, .. } if now.since(*waited_at) >= LINGERS => {
-                // A lock may still wait for a notification: it asks again, which switches tracking
-                // on again.
+                // A lock may still wait for a notification: it asks again, which turns tracking on
+                // again.
                 self.track_no_more(answers);
                 self.switch(false, now, answers);
             }
@@ -77,24 +77,23 @@ impl Connection {
         matches!(self.tracking, Tracking::On { confirmed: true, .. })
     }
 
-    /// The server's word on it.
+    /// The server's reply about tracking.
     pub(super) fn tracked(&mut self, on: bool, reply: &Reply<'_>) {
         let Tracking::On { confirmed, .. } = &mut self.tracking else { return };
         if let (true, Reply::Error(error)) = (on, reply) {
-            // Others are asked again: the server was busy, or still loading.
+            // After other errors it is tried again: the server was busy, or still loading.
             let is_final = error.starts_with(b"NOPERM") || error.starts_with(b"ERR");
             self.tracking = if is_final { Tracking::Denied } else { Tracking::Off };
             if is_final {
                 self.warnings.push(Warning::TrackingDenied);
             }
         } else {
-            // Where it was ended and asked for again, the answer to the first of them counts for
-            // nothing.
+            // If it was turned off and on again, the answer to the first request does not count.
             *confirmed = on;
         }
     }
 
-    /// A message that answers no command. Whatever is not about a key means nothing here.
+    /// A message that answers no command. Messages that are not about keys are ignored.
     pub(super) fn push(&self, fields: &[Reply<'_>], answers: &mut Answers) {
         match fields {
             [kind, Reply::Array(keys)] if kind.as_bytes() == Some(b"invalidate") => {
@@ -109,25 +108,25 @@ impl Connection {
         }
     }
 
-    /// This connection has changed keys. With NOLOOP the server forgets that it waits for them, and
-    /// says nothing.
+    /// This connection has changed keys. With NOLOOP the server forgets the registration without a
+    /// message.
     pub(super) fn tell_own_changes(&self, request: &Request, answer: Answer, answers: &mut Answers) {
         let copies = || request.claim.resources().map(Bytes::copy_from_slice);
-        // Others of this process wait beside one that takes its attempt back only where several may
-        // be in front.
+        // Only with several locks in front can others of this process wait while one takes its
+        // attempt back.
         let is_change = request.action.changes_held_key()
             || request.action == Action::Undo && request.claim.has_neighbours();
         if is_change && answer == Answer::Yes {
             copies().for_each(|key| answers.tell(self.id, News::ChangedByUs(key)));
         }
-        // The place goes whether or not the lock was held.
+        // The place is removed whether or not the lock was held.
         let leaves = request.action == Action::Release && request.claim.as_queued().is_some();
         if leaves && matches!(answer, Answer::Yes | Answer::No) {
             copies().for_each(|key| answers.tell(self.id, News::LeftByUs(key)));
         }
     }
 
-    /// The connection has ended, and what it watched with it.
+    /// The connection has ended, and tracking with it.
     pub(super) fn track_no_more(&mut self, answers: &mut Answers) {
         if self.is_tracked() {
             answers.tell(self.id, News::Deaf);

@@ -1,8 +1,8 @@
-//! What a connection does for itself: it stays open, logs in anew, and notices another server.
+//! What a connection does for itself: it stays open, logs in again, and notices another server.
 //!
-//! `PING` where nothing has come for `keep_alive`, and `AUTH` with a new login on a connection that
-//! is in use. Both are in the flight with the requests of locks, so their answers find them;
-//! neither answer is a vote.
+//! `PING` after `keep_alive` without a byte, and `AUTH` with a new login on a connection in use.
+//! Both are in the flight with the requests of locks, so their answers find them; neither answer is
+//! a vote.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::protocol::{Action, Cause, Claim, Request, Ttl};
 use crate::time::Instant;
 use crate::wire::{self, Reply, ServerError};
 
-/// `INFO` tells the uptime in whole seconds, of clocks that count whole seconds.
+/// `INFO` reports the uptime in whole seconds, computed from clocks in whole seconds.
 const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 
 /// The server of an earlier connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Former {
     run_id: RunId,
-    /// It was still there at this instant.
+    /// It was still up at this instant.
     heard_at: Instant,
 }
 
 impl Request {
-    /// What the connection asks for itself: for no lock, and no one waits for the answer.
+    /// A request of the connection itself: it belongs to no lock, and none waits for the answer.
     pub(super) fn of_connection(action: Action) -> Self {
         Self {
             ticket: None,
@@ -44,7 +44,7 @@ impl Request {
 impl Connection {
     // Quiet connections.
 
-    /// When a `PING` is due. While an answer is awaited, that tells as much.
+    /// When a `PING` is due. While an answer is outstanding, no `PING` is needed.
     #[inline]
     pub(super) fn next_ping(&self) -> Option<Instant> {
         let quiet = self.config.keep_alive.filter(|_| self.flight.is_empty())?;
@@ -61,8 +61,9 @@ impl Connection {
 
     // Logins.
 
-    /// Logs in anew without a pause in the service. A connection that is still greeting has used an
-    /// earlier login, and does it once it is ready; one that is not there yet asks when it is.
+    /// Logs in again without interrupting service. A connection that is still greeting has used an
+    /// earlier login, and logs in again once it is ready; one that is not open yet gets its login
+    /// then.
     pub(crate) fn reauthenticate(&mut self, login: Login, now: Instant) {
         match &mut self.state {
             State::Ready => {
@@ -80,13 +81,13 @@ impl Connection {
         self.flight.push(&Request::of_connection(action), Form::Plain, now, bytes, false);
     }
 
-    /// The answer to what the connection asked for itself.
+    /// The answer to a request of the connection itself.
     #[cold]
     pub(super) fn own_answer(&mut self, action: Action, reply: &Reply<'_>) -> Result<(), Cause> {
         match (action, reply) {
             // The server keeps the old login, but not for long: the next greeting has a new one.
             (Action::Login, Reply::Error(text)) => Err(self.login_refused(ServerError::classify(text))),
-            // An error to a PING is a sign of life too.
+            // An error in answer to a PING is also a sign of life.
             _ => {
                 self.prove();
                 Ok(())
@@ -103,19 +104,20 @@ impl Connection {
 
     // One name, several servers.
 
-    /// The connection ends: what is known of its server is kept for the next one.
+    /// The connection ends: keeps its server's identity for the next one.
     pub(super) fn leave_server(&mut self) {
         if let Some(run_id) = self.identity.take() {
             self.former = Some(Former { run_id, heard_at: self.heard_at });
         }
     }
 
-    /// Looks whether another server answers than before, although that was not restarted: the new
-    /// one was up already when the old one answered last. Locks may be held on the old one, and
-    /// other clients may reach it still, so this one has no vote until they must have expired.
+    /// Checks whether another server answers now, although the former one did not restart: the new
+    /// one was already up when the old one last answered. Locks may be held on the old one, and
+    /// other clients may still reach it, so this one has no vote until those locks must have
+    /// expired.
     pub(super) fn look_for_other_server(&mut self, handshake: &Handshake, now: Instant) {
-        // A server that was found by asking is expected to change. What becomes of locks then is
-        // for the restart guard and the replicas, or is said by the URL.
+        // A discovered server is expected to change. Then the restart guard and the replicas
+        // protect locks, or the URL accepts their loss.
         let former = self.former.filter(|_| self.search.is_none());
         if let (Some(former), Some(run_id), Some(uptime)) = (former, handshake.run_id, handshake.uptime) {
             let since = now.since(former.heard_at);
@@ -129,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// For how long the server has no vote yet, because another one had its address before.
+    /// How long the server has no vote yet because another one had its address before.
     fn other_server_for(&self, now: Instant) -> Option<Duration> {
         let left = self.other_server_until?.since(now);
         (!left.is_zero()).then_some(left)

@@ -1,4 +1,4 @@
-//! What an operator should know of a master that votes.
+//! What an operator should know about a master that votes.
 
 /// Something that the operator of a master should know, although the master votes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -8,22 +8,22 @@ pub enum Warning {
     HelloDenied,
     /// CLIENT SETNAME is denied: the connection has no name in `CLIENT LIST`.
     ClientDenied,
-    /// INFO is denied: one server behind two addresses, or a replica, cannot be told apart.
+    /// INFO is denied: one server behind two addresses, or a replica, cannot be recognized.
     InfoDenied,
     /// SCRIPT LOAD is denied: scripts are sent as text when the server does not know them yet.
     ScriptLoadDenied,
     /// CLIENT TRACKING is denied: waiters poll, because the master does not notify them.
     TrackingDenied,
     /// The restart guard is on, and the master had replicas when the connection was opened, which
-    /// its URL does not declare. The guard alone does not cover a promotion during which this
-    /// master goes on (a split brain): both servers vote then, and two clients may hold one lock.
+    /// its URL does not declare. The guard alone does not cover a promotion while this master is
+    /// still running (a split brain): both servers vote then, and two clients may hold one lock.
     /// Declare all replicas with `replicas=` in the URL
     /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or detach them.
     UndeclaredReplicas,
-    /// Another server answers than before, which was not restarted: both were up at the same time.
-    /// Several servers behind one name are several masters, and clients that reach different ones
-    /// exclude nobody. Give each server a name of its own. After a failover, the new server may
-    /// lack locks that the old one has granted.
+    /// Another server answers now, although the former one did not restart: both were up at the
+    /// same time. Several servers behind one name are several masters, and clients that reach
+    /// different ones do not exclude each other. Give each server its own name. After a failover,
+    /// the new server may lack locks that the old one has granted.
     ///
     /// The master does not vote until those locks have expired: for the longest TTL of the restart
     /// guard, or without it for the longest TTL that this client has used.

@@ -1,4 +1,4 @@
-//! A request in the words of its command: which script carries it out, and as which bytes.
+//! The encoding of requests: the script for each, and the bytes of its command.
 
 use crate::protocol::{Action, FencingToken, Fleet, Request, Terms};
 use crate::wire::{
@@ -8,11 +8,11 @@ use crate::wire::{
     put_argument,
 };
 
-/// A request's script and its command as bytes, found once for all masters that get it in the same
-/// form.
+/// A request's script and its encoded command, computed once for all masters that get it in the
+/// same form.
 #[derive(Clone, Default)]
 pub(crate) struct Wording {
-    /// For masters of which all clients must agree on this.
+    /// For masters with this fleet.
     fleet: Option<Fleet>,
     script: Option<Option<&'static Script>>,
     form: Option<Form>,
@@ -20,12 +20,12 @@ pub(crate) struct Wording {
 }
 
 impl Wording {
-    /// Another request is to be put into words.
+    /// Prepares for another request.
     pub(crate) fn clear(&mut self) {
         self.script = None;
     }
 
-    /// The script that carries the request out; see [`Request::script`].
+    /// The script for the request; see [`Request::script`].
     pub(super) fn script(&mut self, request: &Request, fleet: Option<Fleet>) -> Option<&'static Script> {
         match self.script {
             Some(script) if self.fleet == fleet => script,
@@ -36,7 +36,7 @@ impl Wording {
         }
     }
 
-    /// The command for a master of which the script was asked last.
+    /// The command for the master that [`Self::script`] was last called for.
     pub(super) fn of(&mut self, request: &Request, form: Form) -> &[u8] {
         if self.form != Some(form) {
             self.bytes.clear();
@@ -47,10 +47,10 @@ impl Wording {
     }
 }
 
-/// A command of the server's own that compares a value and deletes its key: a quarter of the work
-/// of the script that does the same.
+/// The server's own command that compares a value and deletes its key: a quarter of the work of the
+/// equivalent script.
 ///
-/// Its errors are not answers: the script is asked then.
+/// Its errors are not answers: then the script is used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum NativeRelease {
     /// Valkey 9 (Valkey command page of DELIFEQ).
@@ -60,13 +60,13 @@ pub(crate) enum NativeRelease {
 }
 
 impl NativeRelease {
-    /// What a server knows, by the versions that it tells (`INFO server`).
+    /// The command that a server has, according to its versions (`INFO server`).
     pub(super) fn of(redis_version: Option<&[u8]>, valkey_version: Option<&[u8]>) -> Option<Self> {
         let number = |version: &[u8]| -> Option<(u32, u32)> {
             let mut parts = std::str::from_utf8(version).ok()?.split('.').map(|part| part.parse().ok());
             Some((parts.next()??, parts.next()??))
         };
-        // Valkey says for the sake of old clients that it is a Redis 7.2, too.
+        // For the sake of old clients, Valkey also reports that it is Redis 7.2.
         match (valkey_version.map(number), redis_version.map(number)) {
             (Some(valkey), _) => valkey.filter(|version| *version >= (9, 0)).map(|_| Self::DelIfEq),
             (None, Some(redis)) => redis.filter(|version| *version >= (8, 4)).map(|_| Self::DelEx),
@@ -75,24 +75,24 @@ impl NativeRelease {
     }
 }
 
-/// How a request is put to the server.
+/// The form of a request to the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Form {
-    /// By a command that no script stands behind.
+    /// A command without a script.
     Plain,
-    /// By a command of the server's own that does what a script does for others.
+    /// The server's own command in place of a script.
     Native(NativeRelease),
-    /// By its SHA-1, for a master that has it.
+    /// A script by its SHA-1, for a master that has it.
     BySha,
-    /// By its text, for a master that may not have it.
+    /// A script by its text, for a master that may not have it.
     ByText,
 }
 
 impl Request {
-    /// The script that carries it out; `None` is a plain `SET`.
+    /// The script for it; `None` is a plain `SET`.
     pub(crate) fn script(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
         let script = if self.claim.is_one() {
-            // Most claims are, so that the others are not looked for.
+            // Most claims are of one resource, so the others are not checked first.
             self.script_of_one(fleet)
         } else if let Some(all) = self.claim.as_all() {
             script_of_all(self.action, all.takes_some())
@@ -137,7 +137,7 @@ impl Request {
         self.encode_with(self.script(fleet), form, fleet, out);
     }
 
-    /// Appends the command, where its script is known.
+    /// Appends the command with a known script.
     pub(super) fn encode_with(
         &self,
         script: Option<&'static Script>,
@@ -213,7 +213,7 @@ impl Request {
     }
 }
 
-/// The script for several resources, or for some that are shared.
+/// The script for several or shared resources.
 fn script_of_all(action: Action, takes_some: bool) -> Option<&'static Script> {
     match action {
         Action::Acquire if takes_some => Some(&TAKE),

@@ -1,10 +1,10 @@
-//! Masters whose server changes: who is asked where it is, and what its URL says of a failover.
+//! Masters whose server can change: how it is discovered, and what its URL says about failovers.
 
 use std::borrow::Cow;
 
 use super::{Address, Endpoint, EndpointError, Login};
 
-/// How the server is found that is the master now.
+/// How the server that is currently the master is discovered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Discovery {
@@ -13,7 +13,7 @@ pub enum Discovery {
     Sentinel {
         /// The group's name, as in `sentinel monitor NAME`.
         group: String,
-        /// Who logs in at the sentinels; `None` where they ask for no password.
+        /// The login for the sentinels; `None` if they require no password.
         login: Option<Login>,
     },
     /// The nodes of a Redis Cluster say which of them owns the slot of a tag (Redis documentation,
@@ -24,32 +24,32 @@ pub enum Discovery {
     },
 }
 
-/// What is known of a master whose server changes.
+/// How a master's changing server is discovered.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Route {
     discovery: Discovery,
-    /// Who is asked beside the first address.
+    /// The places to ask besides the first address.
     others: Vec<Address>,
 }
 
-/// What a failover of a master may do to its locks, where `replicas=` does not prevent it.
+/// What a failover of a master may do to its locks, unless `replicas=` prevents it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failover {
-    /// A failover may lose locks, so that two clients hold one lock, and nobody minds
-    /// (`failover=may-lose-locks`). There are no fencing numbers with it: a failover loses them
-    /// too.
+    /// The application accepts that a failover loses locks, so that two clients may hold one lock
+    /// (`failover=may-lose-locks`). Fencing is not available: a failover loses its numbers, too.
     MayLoseLocks,
     /// The service acknowledges a write only once it is in a log that every later primary has read
-    /// (`failover=durable`). Quorlock cannot check that: it is what the service promises.
+    /// (`failover=durable`). Quorlock relies on the service for that and cannot check it.
     Durable,
 }
 
 impl Endpoint {
-    /// The most places that are asked where a master is, those of the URL and learned ones.
+    /// The maximum number of places to ask for a master's address: those of the URL and learned
+    /// ones.
     pub(crate) const MAX_PLACES: usize = 32;
 
-    /// The primary of a group that these sentinels watch: hosts and ports.
+    /// Creates an endpoint for the primary of a group that these sentinels watch: hosts and ports.
     ///
     /// Its user, password, database, TLS options and replicas are set as for any other master.
     ///
@@ -64,8 +64,8 @@ impl Endpoint {
         Self::found_by(Discovery::Sentinel { group: group.to_owned(), login: None }, sentinels)
     }
 
-    /// The owner of a tag's slot in a Redis Cluster with these nodes, hosts and ports. Some of the
-    /// nodes are enough.
+    /// Creates an endpoint for the owner of a tag's slot in a Redis Cluster with these nodes: hosts
+    /// and ports. Some of the nodes are enough.
     ///
     /// # Errors
     ///
@@ -90,8 +90,8 @@ impl Endpoint {
         Ok(Self { route: Some(route), ..Self::at(first) })
     }
 
-    /// The same with a login for the sentinels, which is another one than that of the master.
-    /// Nothing changes for an endpoint without sentinels.
+    /// Returns the same with a login for the sentinels, which is separate from the master's. An
+    /// endpoint without sentinels is unchanged.
     #[must_use]
     pub fn with_sentinel_login(mut self, new: Login) -> Self {
         if let Some(Discovery::Sentinel { login, .. }) = self.route.as_mut().map(|route| &mut route.discovery)
@@ -101,21 +101,20 @@ impl Endpoint {
         self
     }
 
-    /// The same with what a failover may do to its locks. See
+    /// Returns the same with a setting for what a failover may do to its locks. See
     /// [`guide::failover`](crate::guide::failover).
     #[must_use]
     pub fn with_failover(self, failover: Failover) -> Self {
         Self { failover: Some(failover), ..self }
     }
 
-    /// How its server is found, where that may change; `None` for a server that is where the URL
-    /// says.
+    /// Returns how its server is discovered; `None` if the URL gives its address.
     pub fn discovery(&self) -> Option<&Discovery> {
         self.route.as_ref().map(|route| &route.discovery)
     }
 
-    /// Who is asked where the master is: [`address`](Self::address) first. For a server that is
-    /// where the URL says, only its address.
+    /// Returns the places to ask for the master's address: [`address`](Self::address) first. If the
+    /// URL gives the server's address, that is the only one.
     pub fn places(&self) -> impl Iterator<Item = &Address> {
         std::iter::once(&self.address).chain(self.route.iter().flat_map(|route| &route.others))
     }
@@ -129,7 +128,7 @@ impl Endpoint {
         }
     }
 
-    /// What its URL says of a failover.
+    /// Returns what its URL says about failovers.
     pub fn failover(&self) -> Option<Failover> {
         self.failover
     }

@@ -5,14 +5,14 @@ use std::{error::Error, fmt};
 #[cfg(doc)]
 use super::Endpoint;
 
-/// Why a text does not name a master. It repeats no part of the URL but the name of a parameter
-/// that stands where no password can.
+/// Why a text is not a master's URL. The only part of the URL that it repeats is the name of a
+/// parameter, where no password can be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointError {
     /// The text starts with none of the schemes that are understood.
     UnknownScheme,
-    /// A `rediss://` or `valkeys://` URL asks for a connection whose other end is not verified.
+    /// A `rediss://` or `valkeys://` URL asks for a connection to an unverified server.
     Unverified,
     /// A parameter for TLS in a URL without it.
     NeedsTls,
@@ -28,37 +28,37 @@ pub enum EndpointError {
     BadPort,
     /// The database is not a number from 0 to 65535.
     BadDatabase,
-    /// A `%` is not followed by two hexadecimal digits, or what they stand for is not UTF-8.
+    /// A `%` is not followed by two hexadecimal digits, or the decoded text is not UTF-8.
     BadEscape,
     /// A Unix URL has no path.
     MissingPath,
-    /// A Unix URL has a host, mostly because of two slashes where three are needed.
+    /// A Unix URL has a host, usually because it has two slashes instead of three.
     HostInUnixUrl,
-    /// A character stands where it can only come from a user or password that was not
-    /// percent-encoded, or a `#` stands anywhere.
+    /// The URL has a `#`, or a character that can only come from a user or password that was not
+    /// percent-encoded.
     UnencodedCharacter,
-    /// A parameter that is not understood here, by its name.
+    /// A parameter that this kind of URL does not have, by its name.
     UnknownParameter(String),
     /// A parameter that is given twice, or a user or password both before the `@` and as a
     /// parameter.
     RepeatedParameter(&'static str),
-    /// Both a password and a file with one: which of them counts would be a guess.
+    /// Both a password and a password file: which one counts would be a guess.
     PasswordAndFile,
     /// `password-file` without a path.
     MissingPasswordFile,
-    /// The number of replicas is not one from 1 to [`Endpoint::MAX_REPLICAS`].
+    /// The number of replicas is not from 1 to [`Endpoint::MAX_REPLICAS`].
     BadReplicas,
-    /// Several hosts in a URL of one server.
+    /// Several hosts in a URL for one server.
     SeveralHosts,
     /// The group of the sentinels is not named.
     MissingGroup,
     /// The tag of a cluster is missing, or is not of 1 to 64 letters, digits, `-`, `_` and `.`.
     BadTag,
-    /// More sentinels or nodes than are asked.
+    /// More sentinels or nodes than the maximum.
     TooManyPlaces,
     /// A user for the sentinels without a password.
     UserAlone,
-    /// What is said of a failover is none of the words that are understood.
+    /// The value of `failover=` is unknown.
     BadFailover,
 }
 

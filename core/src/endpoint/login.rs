@@ -1,4 +1,4 @@
-//! Who logs in.
+//! The user and the password of a login.
 
 use std::fmt;
 

@@ -1,8 +1,7 @@
-//! Where a master is and how to log in there, as its URL says.
+//! A master's address and login, as its URL gives them.
 //!
-//! The rules of this room: it reads text and resolves nothing. It holds a password, so neither
-//! `Display` nor `Debug` of anything in it shows credentials, and no error repeats a piece of a URL
-//! in which they could stand.
+//! Rules of this room: it parses text and resolves nothing. It holds passwords, so no `Display` or
+//! `Debug` shows credentials, and no error repeats a part of a URL that could contain them.
 
 mod discovery;
 mod error;
@@ -27,30 +26,29 @@ pub use tls::TlsOptions;
 /// # Ok::<(), quorlock_core::EndpointError>(())
 /// ```
 ///
-/// The URLs that it is parsed from:
+/// It is parsed from these URLs:
 ///
-/// - `redis://[user:password@]host[:port][/db]`, and the same with `valkey://`. The port is 6379 if
-///   none is given; an IPv6 address stands in brackets.
+/// - `redis://[user:password@]host[:port][/db]`, and the same with `valkey://`. The default port is
+///   6379; an IPv6 address is written in brackets.
 /// - `rediss://…` and `valkeys://…`: the same over TLS, with the parameters of `redis-cli`:
-///   `cacert=` is a PEM file of the issuers to trust (without it the system's are), `cert=` and
-///   `key=` are the client's certificate and private key, and `sni=` is the name that the server's
+///   `cacert=` is a PEM file of the issuers to trust (by default the system's), `cert=` and `key=`
+///   are the client's certificate and private key, and `sni=` is the name that the server's
 ///   certificate must have. Transports need their feature `tls` for it.
 /// - `unix:///path[?db=2&user=name&pass=word]`, and the same with `redis+unix://` and
-///   `valkey+unix://`. The credentials may also stand as `unix://user:password@/path`.
+///   `valkey+unix://`. The credentials may also be written as `unix://user:password@/path`.
 ///
 /// - `redis+sentinel://[user:password@]host[:port][,host[:port]…]/group[/db]`, and over TLS
-///   `rediss+sentinel://…`: the primary of a group that Sentinels watch
-///   ([`Endpoint::sentinel`]). Their port is 26379 if none is given; they are logged in to with
-///   `sentinel-user=` and `sentinel-pass=`.
+///   `rediss+sentinel://…`: the primary of a group that Sentinels watch ([`Endpoint::sentinel`]).
+///   Their default port is 26379; `sentinel-user=` and `sentinel-pass=` are the login for them.
 /// - `redis+cluster://[user:password@]host[:port][,host[:port]…][/db]?tag=q0`, and over TLS
 ///   `rediss+cluster://…`: the owner of a tag's slot in a Redis Cluster ([`Endpoint::cluster`]).
 ///
-/// All take `password-file=/path` in place of a password: the password is in that file, which is
-/// read at each login ([`Endpoint::with_password_file`]). All take `replicas=2` for a master with
-/// replicas that may be promoted ([`Endpoint::with_replicas`]), and `failover=may-lose-locks` or
-/// `failover=durable` for one without that promise ([`Failover`]).
+/// All accept `password-file=/path` in place of a password: the file is read at each login
+/// ([`Endpoint::with_password_file`]). All accept `replicas=2` for a master with replicas that may
+/// be promoted ([`Endpoint::with_replicas`]), and `failover=may-lose-locks` or `failover=durable`
+/// for one without that guarantee ([`Failover`]).
 ///
-/// A password alone is written `redis://:password@host`. User, password and path are
+/// A password without a user is written `redis://:password@host`. User, password and path are
 /// percent-decoded.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
@@ -64,7 +62,7 @@ pub struct Endpoint {
     failover: Option<Failover>,
 }
 
-/// The password, or where it is.
+/// The password, or the file that has it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Secret {
     Password(String),
@@ -86,12 +84,12 @@ pub enum Address {
 }
 
 impl Endpoint {
-    /// The most replicas that a master may be said to have. Each of them is waited for at every
-    /// vote, so a larger number is taken for a mistake.
+    /// The maximum number of replicas that a URL may declare. Every vote waits for all of them, so
+    /// a larger number is probably a mistake.
     pub const MAX_REPLICAS: u8 = 16;
 
-    /// The server at a TCP port. `host` is a name or an IP address; brackets around an IPv6 address
-    /// are optional.
+    /// Creates an endpoint for the server at a TCP port. `host` is a name or an IP address;
+    /// brackets around an IPv6 address are optional.
     ///
     /// # Errors
     ///
@@ -101,7 +99,7 @@ impl Endpoint {
         Address::tcp(host, port).map(Self::at)
     }
 
-    /// The server at a Unix domain socket.
+    /// Creates an endpoint for the server at a Unix domain socket.
     ///
     /// # Errors
     ///
@@ -114,56 +112,56 @@ impl Endpoint {
         Ok(Self::at(Address::Unix(path)))
     }
 
-    /// The same with a user to log in as, for servers with access control lists.
+    /// Returns the same with a user to log in as, for servers with access control lists.
     #[must_use]
     pub fn with_user(self, user: impl Into<String>) -> Self {
         Self { user: Some(user.into()), ..self }
     }
 
-    /// The same with a password. It replaces a password file.
+    /// Returns the same with a password, which replaces a password file.
     #[must_use]
     pub fn with_password(self, password: impl Into<String>) -> Self {
         Self { secret: Some(Secret::Password(password.into())), ..self }
     }
 
-    /// The same with a file that holds the password. It replaces a password.
+    /// Returns the same with a file that holds the password. It replaces a password.
     ///
     /// The file is read whenever a connection to the master is opened, so that a rotated password
-    /// is used without a restart. One line end at its end does not belong to the password. It is
-    /// read in the turn of the driver: keep it on a local file system, as Kubernetes does with
-    /// secrets. It must be a regular file of at most 16 KiB of UTF-8 text. While it is not, the
-    /// master has no vote ([`Cause::NoLogin`](crate::Cause::NoLogin)), and the next attempt follows
-    /// as after any failure.
+    /// is used without a restart. A final line end does not belong to the password. The driver
+    /// reads the file in its turn: keep it on a local file system, as Kubernetes does with secrets.
+    /// It must be a regular file of at most 16 KiB of UTF-8 text. Otherwise the master has no vote
+    /// ([`Cause::NoLogin`](crate::Cause::NoLogin)), and the next attempt follows as after any
+    /// failure.
     #[must_use]
     pub fn with_password_file(self, path: impl Into<PathBuf>) -> Self {
         Self { secret: Some(Secret::File(path.into())), ..self }
     }
 
-    /// The same with a database to select; 0 if none is.
+    /// Returns the same with a database to select; the default is 0.
     #[must_use]
     pub fn with_database(self, database: u16) -> Self {
         Self { database, ..self }
     }
 
-    /// The same over TLS.
+    /// Returns the same over TLS.
     #[must_use]
     pub fn with_tls(self, options: TlsOptions) -> Self {
         Self { tls: Some(options), ..self }
     }
 
-    /// The same for a primary that has this number of replicas: each vote of it counts only once
-    /// all of them have confirmed it (`WAIT`), so that a replica that is promoted knows every lock.
-    /// See [`guide::failover`](crate::guide::failover) for what that is worth, and for its price.
+    /// Returns the same for a primary with this number of replicas: each of its votes counts only
+    /// once all of them have confirmed it (`WAIT`), so that a promoted replica knows every lock.
+    /// See [`guide::failover`](crate::guide::failover) for the guarantees and the price.
     ///
     /// It is the number of *all* other servers that may ever be promoted, each a direct replica.
-    /// With fewer, two clients may hold one lock after a failover. All clients must say the same,
-    /// and use the restart guard
+    /// With fewer, two clients may hold one lock after a failover. All clients must give the same
+    /// number, and use the restart guard
     /// ([`ConfigBuilder::restart_guard`](crate::ConfigBuilder::restart_guard)).
     ///
     /// The price: while one replica is away, the master has no vote
-    /// ([`Cause::Alone`](crate::Cause::Alone)). Then no lock is granted there and none is extended:
-    /// a replica that is away for longer than the validity that is left ends the locks of a group
-    /// that is on its own. Such a group is less available than one server without replicas.
+    /// ([`Cause::Alone`](crate::Cause::Alone)). Then no lock is granted or extended there. If the
+    /// group is the only master, a replica that is away for longer than the remaining validity ends
+    /// its locks. Such a group is less available than one server without replicas.
     ///
     /// # Errors
     ///
@@ -177,17 +175,18 @@ impl Endpoint {
         }
     }
 
-    /// Where the server listens. Of a master that is found by asking, where is asked first.
+    /// Returns the address where the server listens. For a discovered master it is the first place
+    /// to ask.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The user to log in as, if one is named.
+    /// Returns the user to log in as, if the URL names one.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// The password to log in with, if there is one. Keep it out of logs.
+    /// Returns the password to log in with, if there is one. Keep it out of logs.
     pub fn password(&self) -> Option<&str> {
         match &self.secret {
             Some(Secret::Password(password)) => Some(password),
@@ -195,7 +194,7 @@ impl Endpoint {
         }
     }
 
-    /// The file that holds the password, if there is one.
+    /// Returns the file that holds the password, if there is one.
     pub fn password_file(&self) -> Option<&Path> {
         match &self.secret {
             Some(Secret::File(path)) => Some(path),
@@ -203,7 +202,7 @@ impl Endpoint {
         }
     }
 
-    /// The user with this password, or with the one that is known.
+    /// The login with the password that was read from the file, or else with that of the URL.
     pub(crate) fn login(&self, read: Option<String>) -> Option<Login> {
         let login = Login::new(read.or_else(|| self.password().map(str::to_owned))?);
         Some(match &self.user {
@@ -212,24 +211,24 @@ impl Endpoint {
         })
     }
 
-    /// The database to select.
+    /// Returns the database to select.
     pub fn database(&self) -> u32 {
         self.database.into()
     }
 
-    /// How many replicas confirm each of its votes; 0 for a master without replicas.
+    /// Returns how many replicas confirm each of its votes; 0 for a master without replicas.
     pub fn replicas(&self) -> u8 {
         self.replicas
     }
 
-    /// How to reach it over TLS, if it is to be reached so.
+    /// Returns the TLS options, if the connection uses TLS.
     pub fn tls(&self) -> Option<&TlsOptions> {
         self.tls.as_ref()
     }
 
-    /// True if both name the same server, as far as their text tells: two databases of one server,
-    /// or two users, are one master. Names are not resolved: `localhost` and `127.0.0.1` are told
-    /// apart only once both are connected.
+    /// Returns whether both name the same server, judging by their text: two databases of one
+    /// server, or two users, are one master. Names are not resolved: only once both are connected
+    /// does Quorlock notice that `localhost` and `127.0.0.1` are one server.
     pub fn same_server(&self, other: &Self) -> bool {
         let one_place = || self.places().any(|one| other.places().any(|other| one.same_as(other)));
         match (self.discovery(), other.discovery()) {
@@ -275,7 +274,7 @@ impl TryFrom<&str> for Endpoint {
     }
 }
 
-/// As people need it in a message: the address, and the database unless it is 0.
+/// For messages: the address, and the database unless it is 0.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.discovery() {
@@ -297,8 +296,8 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The user is hidden too: in `redis://secret@host` it is a password that lacks its colon. The path
-/// of a password file is shown.
+/// The user is hidden too: in `redis://secret@host` it is a password without its colon. The path of
+/// a password file is shown.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = if self.user.is_some() { "set" } else { "none" };
@@ -338,8 +337,8 @@ impl Address {
     }
 }
 
-/// Names without regard to case and to the dot of a full name; IPv4 addresses in their IPv6 form as
-/// themselves.
+/// Ignores the case of names and the final dot of a full name; an IPv4 address in its IPv6 form
+/// equals the plain one.
 fn same_host(one: &str, two: &str) -> bool {
     match (one.parse::<IpAddr>(), two.parse::<IpAddr>()) {
         (Ok(one), Ok(two)) => one.to_canonical() == two.to_canonical(),

@@ -1,4 +1,5 @@
-//! A URL to an endpoint, by hand: the forms are few, and every error has to say what to do.
+//! Parses a URL into an endpoint. It is hand-written: the forms are few, and every error has to say
+//! what to do.
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
@@ -41,9 +42,8 @@ pub(super) fn endpoint(url: &str) -> Result<Endpoint, EndpointError> {
         return Err(EndpointError::Unverified);
     }
     let parts = parts(rest)?;
-    // The host ends at the first of `/?#`. An `@` behind that means that one of them stood in the
-    // password, and that pieces of it would be taken for a host, a database or the name of a
-    // parameter.
+    // The host ends at the first of `/?#`. An `@` after it means that one of them was in the
+    // password, so that its parts would be mistaken for a host, a database or a parameter's name.
     if parts.path.contains('@') || parts.query.contains('@') {
         return Err(EndpointError::UnencodedCharacter);
     }
@@ -84,7 +84,7 @@ fn parts(rest: &str) -> Result<Parts<'_>, EndpointError> {
     if rest.contains('#') { Err(EndpointError::UnencodedCharacter) } else { Ok(Parts::of(rest)) }
 }
 
-/// What the parameters behind the `?` say.
+/// The values of the parameters after the `?`.
 #[derive(Default)]
 struct Settings {
     credentials: Credentials,
@@ -117,7 +117,7 @@ impl Settings {
             "sentinel-pass" if asks_sentinels => {
                 set_once(&mut self.sentinel_password, "sentinel-pass", decode(value)?)
             }
-            // It may be the rest of a password in which an `&` was not encoded.
+            // It may be the rest of a password with an unencoded `&`.
             _ if self.sentinel_password.is_some() => Err(EndpointError::UnencodedCharacter),
             _ => Err(unknown(name)),
         }
@@ -182,7 +182,7 @@ fn unix_socket(parts: &Parts<'_>) -> Result<Endpoint, EndpointError> {
             "user" => set_once(&mut credentials.user, "user", decode(value)?)?,
             "pass" => set_once(&mut credentials.password, "pass", decode(value)?)?,
             "password-file" | "replicas" | "failover" => settings.set(name, value, Kind::Unix, false)?,
-            // It may be the rest of a password in which an `&` was not encoded.
+            // It may be the rest of a password with an unencoded `&`.
             _ if credentials.password.is_some() => return Err(EndpointError::UnencodedCharacter),
             _ => return Err(unknown(name)),
         }
@@ -190,7 +190,7 @@ fn unix_socket(parts: &Parts<'_>) -> Result<Endpoint, EndpointError> {
     settings.on(Endpoint::unix(path)?.with_database(database.unwrap_or(0)), false)
 }
 
-/// What follows `://`, cut where RFC 3986, section 3.2, cuts it.
+/// What follows `://`, split as in RFC 3986, section 3.2.
 struct Parts<'a> {
     credentials: Option<&'a str>,
     host: &'a str,
@@ -203,7 +203,7 @@ impl<'a> Parts<'a> {
     fn of(rest: &'a str) -> Self {
         let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = before_query.split_at(before_query.find('/').unwrap_or(before_query.len()));
-        // The last `@` ends the credentials: no host has one, and a password may.
+        // The last `@` ends the credentials: a host cannot have one, but a password can.
         let (credentials, host) = authority
             .rsplit_once('@')
             .map_or((None, authority), |(credentials, host)| (Some(credentials), host));
@@ -219,14 +219,14 @@ struct Credentials {
 }
 
 impl Credentials {
-    /// `user`, `user:password` or `:password`. An empty user is the default one, whose password may
-    /// be all there is.
+    /// `user`, `user:password` or `:password`. An empty user is the default one, for which a
+    /// password alone is enough.
     fn before_host(text: Option<&str>) -> Result<Self, EndpointError> {
         let Some(text) = text else { return Ok(Self::default()) };
         let (user, password) =
             text.split_once(':').map_or((text, None), |(user, password)| (user, Some(password)));
         let user = Some(decode(user)?).filter(|user| !user.is_empty());
-        // A user may have the empty password; without a user it stands for none.
+        // A user may have the empty password; without a user it means no password.
         let password =
             password.map(decode).transpose()?.filter(|password| user.is_some() || !password.is_empty());
         Ok(Self { user, password, file: None })
@@ -251,8 +251,7 @@ impl Credentials {
     }
 }
 
-/// A host as it is kept: IPv6 in its one normal form and without brackets, a name as it was
-/// written.
+/// A host in its stored form: IPv6 normalized and without brackets, a name as it was written.
 pub(super) fn host(text: &str) -> Result<String, EndpointError> {
     if text.is_empty() {
         return Err(EndpointError::EmptyHost);
@@ -299,7 +298,7 @@ fn unknown(name: &str) -> EndpointError {
     EndpointError::UnknownParameter(shown)
 }
 
-/// Digits only: the standard library would take a leading `+` too.
+/// Digits only: the standard library would also accept a leading `+`.
 fn number(digits: &str) -> Option<u16> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }

@@ -245,7 +245,8 @@ fn debug_says_whether_credentials_are_set_and_not_which() {
     assert_eq!(format!("{:?}", parsed("redis://a")), "Endpoint(a:6379, user: none, password: none)");
 }
 
-/// The secret in every place of a URL, with a character in it that should have been encoded.
+/// URLs with the secret in each possible position, with a character in it that should have been
+/// encoded.
 fn urls_with(secret: &str) -> Vec<String> {
     let mut urls = Vec::new();
     for split in ["", "@", "/", "?", "#", "&", "=", ":", "%", "%40", "[", "]", " ", "?a=", "&a=", "/?"] {

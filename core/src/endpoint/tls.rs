@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// How a master is reached over TLS, as far as its URL says. What it does not say is as the
-/// configuration has it, or as the system does.
+/// A URL's TLS options. The configuration's or the system's settings apply for the rest.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TlsOptions {
     pub(super) root_file: Option<PathBuf>,
@@ -13,8 +12,7 @@ pub struct TlsOptions {
 }
 
 impl TlsOptions {
-    /// Returns the same with a PEM file of the issuers to trust. They take the place of the
-    /// system's.
+    /// Returns the same with a PEM file of the issuers to trust. They replace the system's.
     #[must_use]
     pub fn with_root_file(self, file: impl Into<PathBuf>) -> Self {
         Self { root_file: Some(file.into()), ..self }
@@ -27,7 +25,7 @@ impl TlsOptions {
     }
 
     /// Returns the same with the name that the server's certificate must have, and that is sent to
-    /// the server as the one that is wanted (SNI). Without it that is the host of the URL.
+    /// the server (SNI). The default is the host of the URL.
     #[must_use]
     pub fn with_server_name(self, name: impl Into<String>) -> Self {
         Self { server_name: Some(name.into()), ..self }
@@ -43,8 +41,7 @@ impl TlsOptions {
         self.certificate_file.as_deref().zip(self.key_file.as_deref())
     }
 
-    /// Returns the name that the server's certificate must have, where it is not the host of the
-    /// URL.
+    /// Returns the name that the server's certificate must have, if it is not the host of the URL.
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
     }

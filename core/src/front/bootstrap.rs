@@ -14,8 +14,8 @@ use crate::protocol::BootstrapError;
 /// The future of [`Locker::bootstrap`](super::Locker::bootstrap).
 ///
 /// # Cancel safety
-/// Nothing is sent before the first poll. If the future is dropped after it, masters may have been
-/// told all the same.
+/// Nothing is sent before the first poll. If the future is dropped after it, masters may still have
+/// been bootstrapped.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Bootstrap {
     handle: Handle,
@@ -27,13 +27,13 @@ impl Bootstrap {
         Self { handle, slot: None }
     }
 
-    /// Blocks the calling thread until all masters have answered, or cannot.
+    /// Blocks the calling thread until all masters have answered or are known not to.
     ///
     /// # Errors
     /// [`BootstrapError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// With quorlock-tokio in async code, which it would block: await it, or wait in
     /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<(), BootstrapError> {

@@ -1,5 +1,5 @@
-//! Which address of a name to connect to, and when to try another one beside it: RFC 8305 ("Happy
-//! Eyeballs") in small.
+//! Which address of a name to connect to, and when to try another one in parallel: a small RFC 8305
+//! ("Happy Eyeballs").
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use crate::protocol::{Cause, Config};
 
-/// Addresses of one name that are considered, the resolver's first ones. An answer of the DNS may
-/// carry hundreds; one server has a few.
+/// The number of the resolver's addresses that are considered for one name. A DNS answer may carry
+/// hundreds; one server has a few.
 const MOST_ADDRESSES: usize = 16;
 
-/// Attempts of one opening at the same time. More would cost sockets. Fewer would reach a name with
+/// Concurrent attempts of one opening. More would cost sockets. Fewer would reach a name with
 /// several dead addresses later: only the next opening tries the rest.
 const MOST_AT_ONCE: usize = 4;
 
@@ -31,7 +31,7 @@ const ATTEMPTS_PER_TIMEOUT: u32 = 4;
 /// What is known of the addresses of one master. A transport keeps one value for each master, for
 /// as long as it runs; clones share it.
 ///
-/// No addresses are kept but the last one that connected and up to 16 that are avoided.
+/// It keeps only the last address that connected and up to 16 that are avoided.
 #[derive(Clone)]
 pub struct Addresses {
     pause: Duration,
@@ -42,14 +42,14 @@ pub struct Addresses {
 struct Memory {
     /// The address of the last connection.
     connected: Option<SocketAddr>,
-    /// Addresses that did not connect in time, or whose connection did not serve; the last one
+    /// Addresses that did not connect in time, or whose connection did not serve; the latest one
     /// last.
     avoided: Vec<SocketAddr>,
 }
 
 /// One opening: the attempts that are under way, and the addresses that may follow.
 ///
-/// Dropping it means that the opening was given up: what was under way did not connect in time.
+/// Dropping it gives the opening up: the attempts under way did not connect in time.
 pub struct Dial {
     addresses: Addresses,
     waiting: VecDeque<SocketAddr>,
@@ -58,7 +58,7 @@ pub struct Dial {
 }
 
 impl Addresses {
-    /// Nothing is known yet. The pause between two attempts is a quarter of `connect_timeout`.
+    /// Nothing is known yet. Attempts start a quarter of `connect_timeout` apart.
     pub fn new(config: &Config) -> Self {
         Self { pause: config.connect_timeout / ATTEMPTS_PER_TIMEOUT, memory: Arc::default() }
     }
@@ -73,7 +73,7 @@ impl Addresses {
         }
     }
 
-    /// Puts the address of the last connection behind the others. To be called for a new opening if
+    /// Puts the address of the last connection behind the others. Call it before a new opening if
     /// that connection [has not served](super::Port::has_served): a replica or a stopped server
     /// connects, too.
     pub fn avoid_last(&self) {
@@ -90,8 +90,8 @@ impl Addresses {
 }
 
 impl Memory {
-    /// The last address that connected, then those of which nothing is known, with the families in
-    /// turn, then those that are avoided.
+    /// The last address that connected, then unknown ones, alternating between the families, then
+    /// those that are avoided.
     fn order(&self, resolved: impl IntoIterator<Item = SocketAddr>) -> VecDeque<SocketAddr> {
         let mut rest: Vec<SocketAddr> = Vec::new();
         for address in resolved {
@@ -125,9 +125,9 @@ impl Memory {
 }
 
 impl Dial {
-    /// Starts an attempt: the address to connect to, or `None` if none may start now. To be called
-    /// at first, when an attempt has failed, and when the [pause](Self::pause) since the last call
-    /// is over.
+    /// Starts an attempt: the address to connect to, or `None` if none may start now. Call it
+    /// first, then whenever an attempt has failed, and when the [pause](Self::pause) since the last
+    /// call is over.
     pub fn next_attempt(&mut self) -> Option<SocketAddr> {
         if self.under_way.len() >= MOST_AT_ONCE {
             return None;
@@ -137,13 +137,13 @@ impl Dial {
         Some(address)
     }
 
-    /// How long after the last start the next attempt starts beside it; `None` if none may follow
+    /// How long after the last start the next attempt starts in parallel; `None` if none may follow
     /// before one has failed.
     pub fn pause(&self) -> Option<Duration> {
         (!self.waiting.is_empty() && self.under_way.len() < MOST_AT_ONCE).then_some(self.addresses.pause)
     }
 
-    /// This attempt has connected. It is the first one, so the others are to be closed.
+    /// This attempt has connected. It is the first one, so close the others.
     pub fn connected(&mut self, address: SocketAddr) {
         self.under_way.retain(|other| *other != address);
         let mut memory = self.addresses.memory();
@@ -162,8 +162,8 @@ impl Dial {
         (self.under_way.is_empty() && self.waiting.is_empty()).then_some(self.failure)
     }
 
-    /// Carries the opening out with futures: `connect` opens one address, `sleep` is a timer. The
-    /// first to connect wins, and the others are dropped.
+    /// Runs the opening with futures: `connect` opens one address, `sleep` is a timer. The first to
+    /// connect wins, and the others are dropped.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl Dial {
                 attempts.retain_mut(|(address, attempt)| match attempt.as_mut().poll(cx) {
                     Poll::Pending => true,
                     Poll::Ready(Ok(socket)) => {
-                        // Two that connect at the same time: the one that started first.
+                        // If two connect at the same time, the one that started first wins.
                         winner.get_or_insert((*address, socket));
                         false
                     }

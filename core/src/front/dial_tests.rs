@@ -55,7 +55,7 @@ fn the_address_that_connected_comes_first_and_then_the_other_family() {
     dial.connected(v4(1));
     drop(dial);
     assert_eq!(order(&addresses, &all), [v4(1), v6(1), v4(2), v6(2)]);
-    // A name that has lost this address is tried as any other.
+    // An address that the name no longer has is treated as unknown.
     assert_eq!(order(&addresses, &[v6(1), v4(2)]), [v6(1), v4(2)]);
 }
 
@@ -67,7 +67,7 @@ fn addresses_that_did_not_connect_in_time_come_last_and_the_last_of_them_at_the_
     assert_eq!(order(&addresses, &all), [v4(3), v4(4), v4(1), v4(2)]);
     drop(hanging(&addresses, &all, 3));
     assert_eq!(order(&addresses, &all), [v4(2), v4(3), v4(4), v4(1)]);
-    // One that lost to another address has taken too long as well.
+    // An attempt that lost to another address also counts as too slow.
     let mut dial = hanging(&addresses, &all, 2);
     dial.connected(v4(3));
     drop(dial);
@@ -93,7 +93,7 @@ fn an_address_whose_connection_did_not_serve_comes_last() {
     hanging(&addresses, &all, 1).connected(v4(2));
     addresses.avoid_last();
     assert_eq!(order(&addresses, &all), [v4(1), v4(2)]);
-    // There is nothing left to say about a connection.
+    // There is no connection left to avoid.
     addresses.avoid_last();
     assert_eq!(order(&addresses, &all), [v4(1), v4(2)]);
 }
@@ -141,7 +141,7 @@ fn what_is_avoided_is_bounded() {
     assert_eq!(addresses.memory().avoided.len(), MOST_ADDRESSES);
 }
 
-/// What a race comes to whose timer fires at once, and the attempts that it makes.
+/// The result of a race whose timer fires at once, and the attempts that it makes.
 fn raced(
     addresses: &Addresses,
     outcome: impl Fn(SocketAddr) -> Option<io::Result<SocketAddr>>,

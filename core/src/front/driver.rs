@@ -23,13 +23,13 @@ use crate::time::Instant;
 const READS_PER_TURN: usize = 16;
 
 /// Bytes of one read. Replies are short: a larger buffer would hardly ever be filled, and a smaller
-/// one needs more system calls when many locks are settled at once.
+/// one needs more system calls when many locks are decided at once.
 const BUFFER_BYTES: usize = 16 * 1024;
 
 /// The future that moves a locker's bytes. It ends when the last clone, guard and future of the
 /// locker is gone.
 ///
-/// *Cancel safety*: dropping it ends the locker, and all callers that wait for a lock are told so.
+/// *Cancel safety*: dropping it ends the locker, and all callers that wait for a lock get an error.
 #[must_use = "a locker without its driver gets no answers"]
 pub struct Driver(Box<dyn Turn>);
 
@@ -39,17 +39,16 @@ impl Driver {
         Self::open_by(config, host, runtime.clone(), Direct(runtime))
     }
 
-    /// The same over connections of the caller's own: `connector` is called with the address in a
-    /// master's URL, or with that of the server that was found, once for each opening of a
-    /// connection, and its future gives a stream. Of the
-    /// runtime only the timers are used.
+    /// Does the same over the caller's own connections. `connector` is called once for each
+    /// connection, with the address in a master's URL or that of the discovered server, and its
+    /// future returns a stream. Only the runtime's timers are used.
     ///
     /// The future is polled by the driver. TLS and the greeting share its one
     /// [`connect_timeout`](crate::ConfigBuilder::connect_timeout): after that the master counts as
     /// unreachable, and no request waits for it. The future is dropped when the opening is given up
     /// for another one, after the longer of four such times and the longest
     /// [`reconnect_delay`](crate::ConfigBuilder::reconnect_delay), and when the locker or the
-    /// driver ends. Its error is told as that of a socket, and its panic as
+    /// driver ends. Its error is reported like that of a socket, and its panic as
     /// [`Cause::ConnectorPanicked`].
     pub fn open_through<R, S, F>(
         config: Config,
@@ -97,7 +96,7 @@ impl<R: Runtime> Connect for Direct<R> {
     }
 }
 
-/// By a connector of the caller's.
+/// By the caller's connector.
 struct Through<C>(Arc<C>);
 
 impl<C, F, S> Connect for Through<C>
@@ -129,7 +128,7 @@ impl fmt::Debug for Driver {
 
 /// A driver on some runtime.
 trait Turn: Send {
-    /// Does what can be done now. Ready when there will be nothing more to do.
+    /// Does what can be done now. Ready when the driver is finished.
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
@@ -140,7 +139,7 @@ struct Turns<R: Runtime, C: Connect> {
     masters: Vec<Master<C::Socket>>,
     /// Made at the first turn, which is inside the runtime.
     timer: Option<R::Timer>,
-    /// When the timer runs out, while it has not.
+    /// When the timer fires; `None` once it has.
     alarm: Option<Instant>,
     buffer: Box<[u8]>,
     /// Whether the last turn has woken callers, which have had the chance to run since.
@@ -176,7 +175,7 @@ impl<R: Runtime, C: Connect> Turns<R, C> {
         }
     }
 
-    /// Sets the timer for what the machine asks for. Ready if that is now.
+    /// Sets the timer for the machine's deadline. Ready if that is now.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (now, Some(at)) = self.port.wake_at() else { return Poll::Pending };
         if at <= now {
@@ -184,7 +183,7 @@ impl<R: Runtime, C: Connect> Turns<R, C> {
         }
         let span = at.since(now);
         let timer = self.timer.get_or_insert_with(|| self.runtime.timer(span));
-        // A timer that fires early is cheap; setting it anew for every request is not.
+        // A timer that fires early is cheap; resetting it for every request is not.
         if self.alarm.is_none_or(|alarm| alarm <= now || at < alarm) {
             timer.reset(span);
             self.alarm = Some(at);
@@ -199,9 +198,9 @@ impl<R: Runtime, C: Connect> Turn for Turns<R, C> {
             return Poll::Ready(());
         }
         self.port.register(cx.waker());
-        // The callers that the last turn woke have run, and what they asked for is on its way. If
-        // nothing else has happened there is nothing to do; above all the time must not be told,
-        // since nothing has been read.
+        // The callers that the last turn woke have run, and their requests are on their way. If
+        // nothing else has happened there is nothing to do. In particular the time must not be
+        // passed to the machine, since nothing has been read.
         let may_rest = mem::take(&mut self.has_woken);
         if may_rest && !self.masters.iter_mut().any(|master| master.is_ready(&self.port, cx)) {
             if self.poll_timer(cx).is_ready() {
@@ -224,8 +223,8 @@ impl<R: Runtime, C: Connect> Turn for Turns<R, C> {
         if self.port.is_finished() {
             return Poll::Ready(());
         }
-        // The callers that were woken run first, if this thread is theirs: what they ask for goes
-        // out in one write.
+        // The woken callers run first if they share this thread: their requests go out in one
+        // write.
         if again || self.has_woken || self.poll_timer(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
@@ -234,7 +233,7 @@ impl<R: Runtime, C: Connect> Turn for Turns<R, C> {
 }
 
 impl<S: Socket> Master<S> {
-    /// Whether there is anything to do for it. If not, `cx` is woken when there is.
+    /// Whether this link needs service. If not, `cx` is woken when there is.
     ///
     /// A full socket may be what the driver was woken for, and such a wake-up comes only once.
     fn is_ready(&mut self, port: &Port, cx: &mut Context<'_>) -> bool {
@@ -245,7 +244,7 @@ impl<S: Socket> Master<S> {
         }
     }
 
-    /// Moves what can be moved now. Returns whether there may be more.
+    /// Moves the bytes that can be moved now. Returns whether there may be more.
     fn serve(&mut self, port: &Port, is_due: bool, buffer: &mut [u8], cx: &mut Context<'_>) -> bool {
         if matches!(self.link, Link::Opening(..)) {
             self.poll_opening(port, cx);
@@ -254,7 +253,7 @@ impl<S: Socket> Master<S> {
             return true;
         }
         if let (true, Link::Open(_, socket)) = (port.is_blocked(self.id), &mut self.link) {
-            // Ready or pending, the rest is for a later turn: `cx` is woken when there is room.
+            // Ready or pending, a later turn does the rest: `cx` is woken when there is room.
             let _ = socket.poll_write(cx, &mut || port.retry_write(self.id));
         }
         false
@@ -268,8 +267,8 @@ impl<S: Socket> Master<S> {
                 Ok(0) => Cause::Closed,
                 Ok(bytes) => {
                     port.received(self.id, *generation, buffer.get(..bytes).unwrap_or_default());
-                    // It gave all that it had: what comes later wakes the driver, and another read
-                    // would find nothing.
+                    // The socket is empty now: later bytes wake the driver, and another read would
+                    // find nothing.
                     if bytes < buffer.len() {
                         ready!(socket.poll_readable(cx));
                     }
@@ -300,15 +299,14 @@ impl<S: Socket> Master<S> {
         }
     }
 
-    /// Returns whether it has begun something that needs a first poll.
+    /// Returns whether it has started something that needs a first poll.
     fn carry_out(&mut self, port: &Port, connect: &impl Connect<Socket = S>, demand: Demand) -> bool {
         match demand {
             Demand::Connect { generation, address, .. } => {
                 if !port.has_served(self.id) {
                     self.addresses.avoid_last();
                 }
-                // What was under way is dropped first, so that its addresses are known to take too
-                // long.
+                // The opening under way is dropped first, so that its addresses count as too slow.
                 self.link = Link::None;
                 let opening = connect.open(address, self.addresses.clone());
                 self.link = Link::Opening(generation, opening);

@@ -13,14 +13,14 @@ use crate::protocol::{ConfigError, ExtendError, ExtensionId, LossCause, Ttl};
 ///
 /// # Cancel safety
 /// Nothing is sent before the first poll. If the future is dropped after it, the extension may
-/// happen all the same.
+/// still happen.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Extending<'a> {
     guard: &'a Guard,
     extension: Extension,
 }
 
-/// An extension, beside the guard that it is of.
+/// The state of an extension, kept apart from its guard.
 pub(super) enum Extension {
     /// By this TTL. Nothing has been sent.
     Start(Result<Ttl, ConfigError>),
@@ -29,19 +29,19 @@ pub(super) enum Extension {
 }
 
 impl<'a> Extending<'a> {
-    /// An extension by this TTL, which nothing has been sent for.
+    /// An extension by this TTL. Nothing has been sent.
     pub(super) fn new(guard: &'a Guard, ttl: Result<Ttl, ConfigError>) -> Self {
         Self { guard, extension: Extension::Start(ttl) }
     }
 
-    /// Blocks the calling thread until the extension is settled, and returns the new remaining
-    /// validity.
+    /// Blocks the calling thread until the extension has succeeded or failed, and returns the new
+    /// remaining validity.
     ///
     /// # Errors
     /// [`ExtendError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// With quorlock-tokio in async code, which it would block: await it, or wait in
     /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<Duration, ExtendError> {
@@ -87,7 +87,7 @@ impl Extension {
                 Err(error) => {
                     *self = Self::Done;
                     return Poll::Ready(Err(match error {
-                        // What ended it is known here.
+                        // The guard knows the cause.
                         ExtendError::Lost(_) => {
                             ExtendError::Lost(watch.slot.loss().unwrap_or(LossCause::Expired))
                         }
@@ -103,7 +103,7 @@ impl Extension {
         })
     }
 
-    /// Nobody waits for it any more. It may happen all the same.
+    /// Its caller no longer waits. The extension may still happen.
     pub(super) fn forget(&self, guard: &Guard) {
         if let (Self::Waiting(extension), false) = (self, guard.watch.is_forked()) {
             guard.watch.slot.forget_extension(*extension);

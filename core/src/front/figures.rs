@@ -1,4 +1,4 @@
-//! Counts what becomes of locks, under the mutex that is held for that anyway.
+//! Counts the outcomes of locks, under the engine's mutex, which is held at these points anyway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) struct Figures {
     losses: Losses,
     renewals: u64,
     waiting: u64,
-    /// Of each master.
+    /// Each master's connections.
     connections: Vec<Connections>,
 }
 
@@ -44,7 +44,7 @@ impl Figures {
         self.acquisitions.latency.record(took);
     }
 
-    /// Refused before it was sought.
+    /// The request was refused before the machine saw it.
     pub(super) fn refused_at_once(&mut self, error: &AcquireError) {
         self.acquisitions.refused.count(error);
         self.acquisitions.attempts += u64::from(error.ballot().map_or(0, Ballot::attempts));
@@ -55,18 +55,18 @@ impl Figures {
         self.refused_at_once(error);
     }
 
-    /// The driver ended while it was sought.
+    /// The driver ended while the lock was sought.
     pub(super) fn driver_ended(&mut self) {
         self.refused(&AcquireError::DriverEnded);
     }
 
-    /// Its future was dropped while it was sought.
+    /// The request's future was dropped while the lock was sought.
     pub(super) fn abandoned(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
         self.gave_up();
     }
 
-    /// Its future was dropped while it was not sought.
+    /// The request's future was dropped while its lock was not sought.
     pub(super) fn gave_up(&mut self) {
         self.acquisitions.abandoned += 1;
     }
@@ -76,7 +76,7 @@ impl Figures {
         self.acquisitions.reentered += 1;
     }
 
-    /// It is sought no more, because its owner holds it.
+    /// The lock is no longer sought, because its owner holds it.
     pub(super) fn joined(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
     }
@@ -117,21 +117,21 @@ impl Figures {
 
     // Masters.
 
-    /// A connection is asked for.
+    /// A connection was demanded.
     pub(super) fn opening(&mut self, master: MasterId) {
         if let Some(connections) = self.connections.get_mut(master.index()) {
             connections.asked_for += 1;
         }
     }
 
-    /// A connection stands.
+    /// A connection has been opened.
     pub(super) fn opened(&mut self, master: MasterId) {
         if let Some(connections) = self.connections.get_mut(master.index()) {
             connections.stood += 1;
         }
     }
 
-    /// All of it, with how things stand now.
+    /// All counts, with the present state.
     pub(super) fn report<E: crate::protocol::Entropy>(
         &self,
         config: &Arc<Config>,

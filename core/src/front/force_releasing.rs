@@ -14,8 +14,8 @@ use crate::protocol::{ConfigError, ForceReleaseError, ForceReleased, Resource};
 /// The future of [`Locker::force_release`](super::Locker::force_release).
 ///
 /// # Cancel safety
-/// Nothing is sent before the first poll. If the future is dropped after it, keys may be deleted
-/// all the same.
+/// Nothing is sent before the first poll. If the future is dropped after it, keys may still be
+/// deleted.
 #[must_use = "futures do nothing until they are polled"]
 pub struct ForceReleasing {
     handle: Handle,
@@ -28,13 +28,13 @@ impl ForceReleasing {
         Self { handle, resource, slot: None }
     }
 
-    /// Blocks the calling thread until each master has answered, or cannot.
+    /// Blocks the calling thread until each master has answered or is known not to.
     ///
     /// # Errors
     /// [`ForceReleaseError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// With quorlock-tokio in async code, which it would block: await it, or wait in
     /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<ForceReleased, ForceReleaseError> {

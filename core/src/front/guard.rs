@@ -18,14 +18,14 @@ use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Tar
 /// A lock that is held.
 ///
 /// # Validity
-/// A guard is a promise with an end. Call [`Guard::is_valid`] or [`Guard::check`] before whatever
-/// must not happen without the lock, or await [`Guard::lost`]. Validity is counted on this
-/// process's clock: the TTL, from before the first request was sent, less the drift.
+/// A guard is valid for a limited time. Call [`Guard::is_valid`] or [`Guard::check`] before
+/// anything that must not happen without the lock, or await [`Guard::lost`]. Validity is counted on
+/// this process's clock: the TTL, from before the first request was sent, less the drift.
 ///
 /// # Dropping
-/// Dropping a guard releases the lock without waiting. What the sockets take at once is written by
-/// the drop itself, the rest by the I/O loop, and what can no longer be written expires with the
-/// TTL. [`Guard::release`] waits for the masters and tells whether the lock was still ours.
+/// Dropping a guard releases the lock without waiting. The drop itself writes what the sockets take
+/// at once, and the I/O loop the rest; a key whose release cannot be written expires with its TTL.
+/// [`Guard::release`] waits for the masters and returns whether the lock was still ours.
 ///
 /// A guard that is dropped by the last statement of `main` writes its release, but nothing waits
 /// for the masters to read it. A busy master whose connection is reset by the end of the process
@@ -33,11 +33,11 @@ use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Tar
 ///
 /// # Handles
 /// A lock can have several guards, its handles: [`Guard::share`], [`Owner`](super::Owner). All of
-/// the above is of the last one to be released or dropped. Any other one goes without a request to
+/// the above applies to the last one to be released or dropped. The others end without a request to
 /// any master.
 ///
-/// A guard that is forgotten (`std::mem::forget`) is a handle that never goes. Its renewal ends
-/// after the longest hold, and the keys with their TTL.
+/// A guard that is forgotten (`std::mem::forget`) is a handle that never ends. Its renewal ends
+/// after the longest hold, and its keys expire with their TTL.
 ///
 /// # Other ends
 /// - When the transport's I/O loop ends, the guard is lost ([`LossCause::DriverEnded`]), because
@@ -76,8 +76,8 @@ impl Guard {
         self.targets.resources()
     }
 
-    /// Returns the token that the masters keep. It is a secret: everyone who knows it can release
-    /// the lock.
+    /// Returns the token that the masters keep. It is a secret: any process that knows it can
+    /// release the lock.
     pub fn token(&self) -> Token {
         self.proof.token
     }
@@ -89,7 +89,7 @@ impl Guard {
         self.proof.fencing_token
     }
 
-    /// Returns what another process needs to extend or release the lock while this guard goes on
+    /// Returns what another process needs to extend or release the lock while this guard keeps
     /// holding it. [`Guard::hand_over`] gives the lock away.
     pub fn resumption(&self) -> Resumption {
         let shared = &self.watch.handle.0;
@@ -116,7 +116,7 @@ impl Guard {
         self.watch.check()
     }
 
-    /// Returns a handle that tells about the lock without holding it.
+    /// Returns a handle that observes the lock without holding it.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
     }
@@ -125,7 +125,7 @@ impl Guard {
     /// validity. From then on [`check`](Self::check) returns the same cause.
     ///
     /// # Cancel safety
-    /// It may be dropped and asked for again at any time.
+    /// It may be dropped and requested again at any time.
     pub fn lost(&self) -> Lost {
         self.watch.lost()
     }
@@ -139,7 +139,7 @@ impl Guard {
     ///
     /// # Cancel safety
     /// Nothing is sent before the first poll. If the future is dropped after it, the extension may
-    /// happen all the same, and the guard's validity includes it if it did.
+    /// still happen, and the guard's validity then includes it.
     pub fn extend(&self, ttl: Duration) -> Extending<'_> {
         Extending::new(self, Ttl::new(ttl))
     }
@@ -153,7 +153,7 @@ impl Guard {
         }
     }
 
-    /// Releases the lock. The future waits for the masters' answers and tells whether a quorum
+    /// Releases the lock. The future waits for the masters' answers and returns whether a quorum
     /// still held the lock for us.
     ///
     /// If the lock has other handles ([`Guard::share`], [`Owner`](super::Owner)), only this one is
@@ -163,7 +163,7 @@ impl Guard {
     /// The future's errors are [`ReleaseError`](super::ReleaseError)'s.
     ///
     /// # Cancel safety
-    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    /// This call itself sends the release. Dropping the future only forgoes the outcome.
     pub fn release(mut self) -> Release {
         let loss = self.watch.check().err();
         let id = self.id;
@@ -180,7 +180,7 @@ impl Guard {
         Release::new(self.watch.handle.clone(), Arc::clone(&self.watch.slot), id, loss)
     }
 
-    /// Gives the lock up without waiting for what the masters say, as its last handle.
+    /// Releases the lock as its last handle, without waiting for the masters' answers.
     pub(super) fn abandon(&self) {
         self.watch.end(LossCause::Released);
         self.watch.handle.0.cancel(self.id, Figures::dropped);
@@ -189,37 +189,38 @@ impl Guard {
 
 impl Guard {
     /// Releases the lock, but not before `at_least` has passed since it was granted: until then its
-    /// keys stay, and then they end by themselves. It is for scheduled jobs on several machines: a
-    /// job that ends in a moment is not run again by a machine whose clock is a little behind.
+    /// keys stay, and then they expire. It is for scheduled jobs on several machines: when a job
+    /// ends quickly, a machine whose clock is a little behind does not run it again.
     ///
-    /// This guard ends at once, as with [`Guard::release`], and so does renewal. The process may
-    /// end, too. Nobody holds the lock any more, and nobody gets it before the time is over, on
-    /// this process's clock; a lock that was [resumed](super::Locker::resume) counts from then.
-    /// Requests for it wait, or end with [`HeldByAnother`](crate::AcquireError::HeldByAnother). The
-    /// keys' value is no longer the token: a copy of [`Guard::resumption`] is of no use any more,
-    /// and only [`Locker::force_release`](super::Locker::force_release) frees the lock earlier.
+    /// This guard and its renewal end at once, as with [`Guard::release`]. The process may end,
+    /// too. The lock then has no holder, and no client gets it before the time is over, on this
+    /// process's clock; a lock that was [resumed](super::Locker::resume) counts from then. Requests
+    /// for it wait, or end with [`HeldByAnother`](crate::AcquireError::HeldByAnother). The keys'
+    /// value is no longer the token: a copy of [`Guard::resumption`] no longer works, and only
+    /// [`Locker::force_release`](super::Locker::force_release) frees the lock earlier.
     ///
-    /// The keys get the rest of the time as their life, and a hundredth and 2 ms more for drift of
-    /// the clocks ([`Ttl::drift`]), whether they would live longer or shorter without. If the time
-    /// is over already, this is an ordinary release. [`Release::keeps_for`] tells which.
+    /// The keys' TTL becomes the rest of the time, plus 1 % and 2 ms for clock drift
+    /// ([`Ttl::drift`]), whether it was longer or shorter before. If the time is over already, this
+    /// is an ordinary release. [`Release::keeps_for`] says which.
     ///
     /// The future waits for the masters' answers. `Ok` means that a quorum held the lock for us
     /// until now and keeps the keys. The future's errors are
     /// [`ReleaseError`](super::ReleaseError)'s: with [`Unknown`](super::ReleaseError::Unknown),
-    /// keys on masters that did not answer end with the TTL, or with the time where a master hears
-    /// of it later. [`Invalid`](super::ReleaseError::Invalid) is for a rest above [`Ttl::MAX`], or
-    /// above the restart guard's longest TTL: nothing is sent, and the keys end with the TTL.
+    /// keys on masters that did not answer expire with the TTL, or at the end of the time on a
+    /// master that gets the request later. [`Invalid`](super::ReleaseError::Invalid) is for a rest
+    /// above [`Ttl::MAX`], or above the restart guard's longest TTL: nothing is sent, and the keys
+    /// expire with the TTL.
     ///
     /// If the lock has other handles, only this one is given up, as with [`Guard::release`]: the
     /// last handle decides whether and for how long the keys stay.
     ///
-    /// Each of several resources stays for that time. What is shared stays shared: writers are kept
-    /// out, and those who share it come in. The index of a permit stays taken.
+    /// Each of several resources stays locked for that time. A shared lock stays shared: writers
+    /// are kept out, and those that share it are let in. The index of a permit stays taken.
     ///
-    /// A process that is killed before does not call this, and the keys end with the TTL.
+    /// If the process is killed before it calls this, the keys expire with the TTL.
     ///
     /// # Cancel safety
-    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    /// This call itself sends the release. Dropping the future only forgoes the outcome.
     pub fn release_after(mut self, at_least: Duration) -> Release {
         let loss = self.watch.check().err();
         let (id, handle) = (self.id, self.watch.handle.clone());
@@ -261,9 +262,9 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Tells about a lock without holding it.
+/// Observes a lock without holding it.
 ///
-/// It is cheap to clone. It may outlive the guard, and then tells that the lock was released.
+/// It is cheap to clone. It may outlive the guard, and then reports that the lock was released.
 #[derive(Clone)]
 pub struct Watch {
     pub(super) handle: Handle,
@@ -302,7 +303,7 @@ impl Watch {
     /// validity. From then on [`check`](Self::check) returns the same cause.
     ///
     /// # Cancel safety
-    /// It may be dropped and asked for again at any time.
+    /// It may be dropped and requested again at any time.
     pub fn lost(&self) -> Lost {
         Lost { watch: self.clone(), waiter: None }
     }
@@ -311,7 +312,7 @@ impl Watch {
         self.handle.0.is_forked()
     }
 
-    /// The holder has let go.
+    /// The holder has given the lock up.
     pub(super) fn end(&self, cause: LossCause) {
         let mut woken = Woken::default();
         self.slot.end(cause, &mut woken);
@@ -329,7 +330,7 @@ impl fmt::Debug for Watch {
 /// nothing.
 ///
 /// # Cancel safety
-/// It may be dropped and asked for again at any time.
+/// It may be dropped and requested again at any time.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Lost {
     watch: Watch,
@@ -341,7 +342,7 @@ impl Lost {
     /// Blocks the calling thread until the lock is lost, and returns the cause.
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// With quorlock-tokio in async code, which it would block: await it, or wait in
     /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> LossCause {
@@ -360,8 +361,8 @@ impl Future for Lost {
         }
         let waiter = *waiter.get_or_insert_with(|| watch.slot.new_watcher());
         match watch.slot.poll_lost(waiter, cx) {
-            // The first poll after the machine has slept past the end says so, whether or not a
-            // timer has fired.
+            // The first poll after the machine has slept past the end reports it, whether or not a
+            // timer fired.
             Poll::Pending if !watch.is_valid() => Poll::Ready(LossCause::Expired),
             outcome => outcome,
         }

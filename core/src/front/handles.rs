@@ -1,4 +1,4 @@
-//! The handles of one lock: how many guards of it live, and what is known of copies of its token.
+//! The handles of one lock: how many guards it has, and whether copies of its token exist.
 //!
 //! The process that holds a lock is the only writer of this count. No master keeps one: counts that
 //! several masters increment differ as soon as one of them misses an increment.
@@ -13,15 +13,15 @@ use crate::protocol::{LossCause, Resumption};
 
 /// Counts the guards of one lock. The last one to leave ends the lock.
 pub(super) struct Handles {
-    /// Zero once the last handle has left, and from then on. With [`CLOSED`] it is a reader's lock,
-    /// which was a writer's.
+    /// Zero once the last handle has left, and from then on. With [`CLOSED`] a writer's lock has
+    /// become a reader's.
     count: AtomicUsize,
     resumption_was_read: AtomicBool,
     was_resumed: AtomicBool,
     renewal_was_stopped: AtomicBool,
 }
 
-/// A bit of the count: far above all handles that memory has room for.
+/// A bit of the count: far above any number of handles that fits in memory.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 impl Handles {
@@ -36,25 +36,26 @@ impl Handles {
     }
 
     /// Adds a handle. Returns `false` if the last one has left: then the lock is over, whatever its
-    /// release finds. Returns `false`, too, if it has become a reader's lock, unless the handle is
-    /// for a reader.
+    /// release finds. It also returns `false` if it has become a reader's lock, unless the handle
+    /// is for a reader.
     pub(super) fn join(&self, as_reader: bool) -> bool {
         let may_join = |count: usize| count != 0 && (as_reader || count & CLOSED == 0);
         let add = |count| may_join(count).then_some(count + 1);
         self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
     }
 
-    /// Removes a handle and returns how many others there are. Zero tells the last one to release.
+    /// Removes a handle and returns how many others there are. At zero this was the last one, which
+    /// releases.
     pub(super) fn leave(&self) -> usize {
         (self.count.fetch_sub(1, Ordering::AcqRel) - 1) & !CLOSED
     }
 
-    /// Adds a handle beside one that lives.
+    /// Adds a handle beside an existing one.
     fn add(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The lock is a reader's from now on. Fails where there are other handles.
+    /// Turns the lock into a reader's. Fails if there are other handles.
     pub(super) fn close(&self) -> bool {
         self.count.compare_exchange(1, 1 | CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -70,12 +71,12 @@ impl Handles {
         self.count.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// Whether a handle lives.
+    /// Whether the lock has a handle.
     pub(super) fn is_any(&self) -> bool {
         self.count() > 0
     }
 
-    /// The lock goes on with a token that another guard had before.
+    /// The lock was resumed with a token that another guard had before.
     pub(super) fn note_resumed(&self) {
         self.was_resumed.store(true, Ordering::Relaxed);
     }
@@ -93,13 +94,13 @@ impl Handles {
     }
 }
 
-/// What may act for a lock beside one of its handles: see [`Guard::ties`].
+/// What else can act for a lock, apart from one of its handles: see [`Guard::ties`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Ties {
     /// Other handles of the lock: from [`Guard::share`] or an [`Owner`](super::Owner).
     pub other_handles: usize,
-    /// [`Guard::resumption`] was called on a handle of the lock, so another process may go on with
+    /// [`Guard::resumption`] was called on a handle of the lock, so another process may act with
     /// it.
     pub resumption_read: bool,
     /// The lock was resumed ([`Locker::resume`](super::Locker::resume)), so the process that handed
@@ -108,7 +109,7 @@ pub struct Ties {
 }
 
 impl Ties {
-    /// Returns whether nothing but this handle may act for the lock.
+    /// Returns whether only this handle can act for the lock.
     pub fn is_none(self) -> bool {
         self == Self::default()
     }
@@ -118,13 +119,12 @@ impl Guard {
     /// Returns another handle of this lock: same token, fencing number and validity. Nothing is
     /// sent.
     ///
-    /// The last handle to be released or dropped releases the lock. Until then
-    /// [`Guard::release`] of a handle ends with [`Released::Kept`](super::Released::Kept). What one
-    /// handle does to the lock holds for all: [`Guard::extend`], [`Guard::stop_renewal`], and the
-    /// loss of the lock.
+    /// The last handle to be released or dropped releases the lock. Until then [`Guard::release`]
+    /// of a handle returns [`Released::Kept`](super::Released::Kept). What one handle does to the
+    /// lock affects all: [`Guard::extend`], [`Guard::stop_renewal`], and the loss of the lock.
     ///
     /// Handles do not exclude each other. Code under one handle runs beside code under another.
-    /// [`Owner`](super::Owner) gives further handles by name.
+    /// [`Owner`](super::Owner) returns further handles by name.
     ///
     /// ```
     /// # use quorlock_core::front::{Guard, Released};
@@ -140,10 +140,10 @@ impl Guard {
         self.twin()
     }
 
-    /// Returns what may act for the lock beside this handle.
+    /// Returns what else can act for the lock, apart from this handle.
     ///
-    /// [`Guard::hand_over`] needs a handle without others. A number of handles is of this moment
-    /// where an [`Owner`](super::Owner) of the lock is used by other threads.
+    /// [`Guard::hand_over`] needs a lock with a single handle. The number of handles is a snapshot
+    /// if other threads use an [`Owner`](super::Owner) of the lock.
     pub fn ties(&self) -> Ties {
         let handles = &self.watch.slot.handles;
         Ties {
@@ -155,15 +155,15 @@ impl Guard {
 
     /// Hands the lock over to another process or another locker. Renewal ends and the keys stay.
     ///
-    /// The receiver of what this returns can go on with the lock
+    /// The process that gets the returned value can resume the lock
     /// ([`Locker::resume`](super::Locker::resume)) or release it
     /// ([`Locker::release`](super::Locker::release)) until its TTL has run out. Nothing is sent, so
     /// this does not wait.
     ///
     /// # Errors
-    /// - [`HandOverError::Shared`] if the lock has other handles, which would go on calling it
-    ///   valid beside the receiver. It gives the guard back, and the lock is as it was.
-    /// - [`HandOverError::Lost`] if the lock is not held any more.
+    /// - [`HandOverError::Shared`] if the lock has other handles, which would still call it valid
+    ///   beside the receiver. The error returns the guard, and the lock is unchanged.
+    /// - [`HandOverError::Lost`] if the lock is no longer held.
     pub fn hand_over(mut self) -> Result<Resumption, HandOverError> {
         if self.watch.is_forked() {
             return Err(HandOverError::Lost(LossCause::Forked));
@@ -181,13 +181,13 @@ impl Guard {
         Ok(proof)
     }
 
-    /// Releases as this handle leaves, if it is the last one.
+    /// Gives this handle up, and releases the lock if it was the last one.
     pub(super) fn leave(&mut self) -> usize {
         self.has_left = true;
         self.watch.slot.handles.leave()
     }
 
-    /// A guard of the same lock. It must have been counted.
+    /// Another guard of the same lock. The caller has counted it.
     fn twin(&self) -> Self {
         let Watch { handle, slot } = &self.watch;
         Self::new(handle.clone(), self.id, Arc::clone(slot), self.targets.clone(), self.proof)
@@ -198,7 +198,7 @@ impl Guard {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandOverError {
-    /// The lock is not held any more.
+    /// The lock is no longer held.
     Lost(LossCause),
     /// The lock has other handles. Nothing has changed.
     Shared {

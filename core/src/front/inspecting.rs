@@ -15,7 +15,7 @@ use crate::protocol::{ConfigError, InspectError, Inspection, Resource, Semaphore
 /// [`Semaphore::inspect`](super::Semaphore::inspect).
 ///
 /// # Cancel safety
-/// Nothing is sent before the first poll, and nothing is changed. It may be dropped at any time.
+/// Nothing is sent before the first poll, and no key is changed. It may be dropped at any time.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Inspecting<T = Inspection> {
     handle: Handle,
@@ -48,20 +48,20 @@ impl Inspecting<SemaphoreInspection> {
 }
 
 impl<T> Inspecting<T> {
-    /// Calls keys with this token ours, beside those of the locker's own guards: for a lock that
-    /// another process was handed. It has no effect after the first poll.
+    /// Also reports keys with this token as ours, as those of the locker's own guards: for a lock
+    /// that was handed to another process. It has no effect after the first poll.
     pub fn token(mut self, token: Token) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// Blocks the calling thread until each master has answered, or cannot.
+    /// Blocks the calling thread until each master has answered or is known not to.
     ///
     /// # Errors
     /// [`InspectError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// With quorlock-tokio in async code, which it would block: await it, or wait in
     /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<T, InspectError> {

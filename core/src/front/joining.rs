@@ -12,7 +12,7 @@ use super::observe::{Acquisition, GrantFields};
 use super::shared::{Handle, Shared};
 use crate::protocol::{Acquire, AcquireError, ExtendError, LossCause};
 
-/// A request for what its owner may hold or request already.
+/// A request of an owner, which may already hold or request the lock.
 pub(super) struct Joining {
     joint: Arc<Joint>,
     wanted: Acquire,
@@ -20,7 +20,7 @@ pub(super) struct Joining {
     stage: Stage,
 }
 
-/// Which settings the caller made. Others are those of the lock that the owner holds.
+/// Which settings the caller made. The rest come from the lock that the owner holds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Set {
     pub(super) ttl: bool,
@@ -30,12 +30,12 @@ pub(super) struct Set {
 enum Stage {
     Start,
     Waiting(Waiting, Acquisition),
-    /// The owner holds the lock, and the request asks for a longer TTL, perhaps.
+    /// The owner holds the lock; the request may ask for a longer TTL.
     Found(Guard, Option<Extension>, Account),
     Done,
 }
 
-/// How a request that has found a held lock is told to observers.
+/// How a request that found a held lock is reported to observers.
 struct Account {
     seen: Acquisition,
     /// The grant, if this request took it.
@@ -77,7 +77,7 @@ impl Joining {
         })
     }
 
-    /// Finds what the owner holds, or begins to seek it.
+    /// Finds a lock that the owner holds, or starts to seek one.
     fn start(&mut self, handle: &Handle) -> Result<(), AcquireError> {
         let Self { joint, wanted, .. } = self;
         // A subscriber may be called, which must not happen under a mutex.
@@ -118,7 +118,7 @@ impl Joining {
             taken.map(|taken| (taken.proof, taken.grant))
         });
         if is_late {
-            // The lock is sought further.
+            // The lock is still sought.
             shared.outbox.flush(&**shared);
         }
         let joined = ready!(joined);
@@ -139,8 +139,8 @@ impl Joining {
                 Err(account.refused(shared, obstacle.into_error(handle)))
             }
             Joined::Took { held, grant, was_adopted } => {
-                // The grant of a caller that has gone is counted for this one, and this one's
-                // request as given up in the other's place.
+                // A grant whose own caller has gone counts for this one, and this one's own request
+                // counts as given up instead.
                 left.cancel(shared, if was_adopted { Figures::abandoned } else { Figures::joined });
                 let is_counted = was_adopted || held.id == own;
                 self.found(handle, held, Account { seen, grant: Some(grant), is_counted })
@@ -216,14 +216,14 @@ impl Account {
 }
 
 impl Held {
-    /// A guard with the handle that was counted for it.
+    /// A guard for the handle that was counted for it.
     fn into_guard(self, handle: &Handle) -> Guard {
         Guard::new(handle.clone(), self.id, self.slot, self.targets, self.proof)
     }
 }
 
 impl Obstacle {
-    /// What its owner's request ends with.
+    /// The error with which the owner's request ends.
     fn into_error(self, handle: &Handle) -> AcquireError {
         let Self { slot, resource } = self;
         match (Watch { handle: handle.clone(), slot }).check() {

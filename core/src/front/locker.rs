@@ -27,8 +27,8 @@ use crate::protocol::{
 /// Locks over a set of masters: the entry point, which a transport's `open` returns.
 ///
 /// [`Locker::lock`] and [`Locker::try_lock`] request locks. A locker is cheap to clone; clones
-/// share connections and may be used from any thread and task. The connections are closed when the
-/// last clone, guard and future is dropped.
+/// share connections and may be used from any thread and task. The connections close when the last
+/// clone, guard and future is dropped.
 ///
 /// # Forks
 /// A locker works only in the process that opened it. In a forked child of that process every
@@ -53,8 +53,8 @@ impl Locker {
     ///
     /// The request does nothing until it is awaited, or [`Request::wait`] is called.
     ///
-    /// The default has an end because a call that never returns while masters are down hides the
-    /// outage. To wait as a mutex in memory does:
+    /// The default is limited because a call that never returns while masters are down hides the
+    /// outage. To wait without a limit, as for a mutex in memory:
     ///
     /// ```
     /// # async fn wait(locker: quorlock_core::front::Locker) -> Result<(), quorlock_core::AcquireError> {
@@ -66,43 +66,43 @@ impl Locker {
         Request::new(self.handle.clone(), &self.config, self.config.one(resource), None)
     }
 
-    /// Goes on with a lock that was handed over ([`Guard::hand_over`](super::Guard::hand_over)), in
-    /// this process or another one.
+    /// Resumes a lock that was handed over ([`Guard::hand_over`](super::Guard::hand_over)) by this
+    /// process or another one.
     ///
-    /// Masters are asked once, to extend the lock by the request's TTL, and it is then valid as if
-    /// it had been extended. Its fencing token, if it has one, stays the same.
+    /// The request asks the masters once, to extend the lock by its TTL. The lock is then valid as
+    /// after an extension. Its fencing token, if it has one, stays the same.
     /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) means that it is too late. After
-    /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) the lock is as it was, and may be
+    /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) the lock is unchanged, and may be
     /// resumed again.
     pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
         Request::new(self.handle.clone(), &self.config, self.config.one(resource), Some(lock))
     }
 
     /// Releases a lock that was handed over, by its token. The future waits for the masters'
-    /// answers and tells whether a quorum still held the lock.
+    /// answers and returns whether a quorum still held the lock.
     ///
-    /// The token may hold the resource alone, or share it as a reader or in any group: what it has
-    /// is taken away, and nothing of another token. The mark of a writer that has waited ends by
-    /// itself, within a second of its last attempt.
+    /// The token may hold the resource alone, or share it as a reader or in any group: only what
+    /// this token holds is released. The mark of a waiting writer expires within a second of its
+    /// last attempt.
     ///
     /// The future's errors are [`ReleaseError`]'s.
     ///
     /// # Cancel safety
-    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    /// This call itself sends the release. Dropping the future only forgoes the outcome.
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Release {
         self.send_release(self.config.one(resource), token, None)
     }
 
     /// Releases a lock of several or shared targets that was handed over, by what
     /// [`hand_over`](super::Guard::hand_over) returned. The future waits for the masters' answers
-    /// and tells whether a quorum still held all of it.
+    /// and returns whether a quorum still held all of it.
     ///
-    /// The targets must be those of the lock, shared in the same way; in which order does not
-    /// matter. Otherwise the future ends with [`ConfigError::ResumedAsAnother`], and nothing is
-    /// sent. Its other errors are [`ReleaseError`]'s.
+    /// The targets must be those of the lock, shared in the same way; their order does not matter.
+    /// Otherwise the future ends with [`ConfigError::ResumedAsAnother`], and nothing is sent. Its
+    /// other errors are [`ReleaseError`]'s.
     ///
     /// # Cancel safety
-    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    /// This call itself sends the release. Dropping the future only forgoes the outcome.
     pub fn release_all<T: Into<Target>>(
         &self,
         targets: impl IntoIterator<Item = T>,
@@ -129,7 +129,7 @@ impl Locker {
     /// The future's errors are [`ReleaseError`]'s.
     ///
     /// # Cancel safety
-    /// The release is sent by this call itself. Dropping the future only forgoes the outcome.
+    /// This call itself sends the release. Dropping the future only forgoes the outcome.
     pub fn release_after(&self, resource: impl AsRef<[u8]>, token: Token, remaining: Duration) -> Release {
         let keeps_for = Some(remaining).filter(|remaining| !remaining.is_zero());
         self.send_release(self.config.one(resource), token, keeps_for)
@@ -165,13 +165,13 @@ impl Locker {
         Ok(sent)
     }
 
-    /// Requests a lock with a single attempt: it does not wait for the present holder.
+    /// Requests a lock with a single attempt: it does not wait for the current holder.
     ///
-    /// It never goes ahead of callers of this process that wait for the lock: while there are some,
-    /// it ends with [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing is sent.
+    /// It never overtakes callers of this process that wait for the lock: while there are any, it
+    /// ends with [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing is sent.
     ///
-    /// An attempt that finds only connections that were dropped by a middlebox while they were
-    /// quiet has reached no master. It is made once more, on new connections.
+    /// If a middlebox has dropped all connections while they were quiet, the attempt has reached no
+    /// master. It is repeated once, on new connections.
     pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
         self.lock(resource).attempts(1).timeout(None::<Duration>)
     }
@@ -179,22 +179,23 @@ impl Locker {
     /// Requests a lock that is shared with other readers. It keeps writers out, and no other
     /// reader.
     ///
-    /// A writer that waits keeps new readers out until it has had its turn; readers that it kept
-    /// out often come before the next one. A reader that is [fenced](Request::fenced) gets a number
-    /// that is at least that of every writer before it and below that of every writer after it.
+    /// A waiting writer keeps new readers out until it has had its turn; the readers that it kept
+    /// out often get the lock before the next writer. A reader that is [fenced](Request::fenced)
+    /// gets a number that is at least that of every writer before it and below that of every writer
+    /// after it.
     pub fn read(&self, resource: impl AsRef<[u8]>) -> Request<ReadGuard> {
         self.share(resource, Group::READERS)
     }
 
-    /// Requests the lock that [`Locker::lock`] requests, where others read: an exclusive lock,
-    /// which any other client of the resource respects.
-    /// [`Guard::downgrade`](super::Guard::downgrade) makes a reader of it.
+    /// Requests the same exclusive lock as [`Locker::lock`], for a resource that others read. Any
+    /// other client of the resource respects it. [`Guard::downgrade`](super::Guard::downgrade)
+    /// turns it into a reader.
     pub fn write(&self, resource: impl AsRef<[u8]>) -> Request {
         self.lock(resource)
     }
 
-    /// Requests a lock that is shared with others of this group, and with nobody else: groups keep
-    /// one another out, and readers and writers too.
+    /// Requests a lock that is shared within this group only: it keeps out other groups, readers
+    /// and writers.
     pub fn share(&self, resource: impl AsRef<[u8]>, group: Group) -> Request<ReadGuard> {
         let targets = self.config.targets([Target::share(resource, group)]);
         Request::new(self.handle.clone(), &self.config, targets, None)
@@ -208,12 +209,12 @@ impl Locker {
     /// Returns the semaphore of this name with this number of permits: at most that many holders
     /// are let in at once. Nothing is sent before a permit is requested.
     ///
-    /// A semaphore has nothing to do with a lock of the same name. Clients should agree on the
-    /// number. Those that do not let in at most the largest number that any of them names, and a
-    /// lower one holds as the permits above it are released.
+    /// A semaphore is independent of a lock of the same name. Clients should agree on the number.
+    /// If they do not, at most the largest number that any of them names is let in, and a lower
+    /// number takes effect as the permits above it are released.
     ///
     /// # Errors
-    /// Those of [`Config::resource`], and [`ConfigError::UnusablePermits`].
+    /// The errors of [`Config::resource`], and [`ConfigError::UnusablePermits`].
     pub fn semaphore(&self, name: impl AsRef<[u8]>, permits: u32) -> Result<Semaphore, ConfigError> {
         let targets = self.config.permits(name, permits)?;
         Ok(Semaphore::new(self.clone(), targets))
@@ -230,8 +231,8 @@ impl Locker {
     ///
     /// The limits are those of [`Targets`](crate::Targets), and are checked before anything is
     /// sent: the request then ends with [`AcquireError::Invalid`](crate::AcquireError::Invalid). A
-    /// lock of many targets needs all of them free at one moment, and may wait for long where
-    /// others take them one by one.
+    /// lock of many targets needs all of them free at one moment, and may wait long while others
+    /// take them one by one.
     pub fn lock_all<T: Into<Target>>(&self, targets: impl IntoIterator<Item = T>) -> Request {
         let targets = self.config.targets(targets.into_iter().map(Into::into));
         Request::new(self.handle.clone(), &self.config, targets, None)
@@ -242,32 +243,32 @@ impl Locker {
         Owner::new(self.clone())
     }
 
-    /// Tells all masters that nothing can be locked yet, so that they vote at once instead of after
-    /// the restart guard's longest TTL. It is for the first use of a new set of masters.
+    /// Declares to all masters that nothing can be locked yet, so that they vote at once instead of
+    /// after the restart guard's longest TTL. It is for the first use of a new set of masters.
     ///
-    /// Call it only if it is true that nothing is locked. All masters must answer. If some of them
-    /// vote already and others do not, nothing is changed, because locks may be held. If all vote
-    /// already, there is nothing to do.
+    /// Call it only if nothing is locked. All masters must answer. If some of them vote already and
+    /// others do not, nothing is changed, because locks may be held. If all vote already, there is
+    /// nothing to do.
     ///
     /// The future's errors are [`BootstrapError`](crate::BootstrapError)'s.
     pub fn bootstrap(&self) -> Bootstrap {
         Bootstrap::new(self.handle.clone())
     }
 
-    /// Asks all masters what they have of a lock: whether it is held by one holder, shared or free,
-    /// on how many masters and for how long, and what each master says. It changes nothing.
+    /// Asks all masters about a lock: whether it has one holder, is shared or is free, on how many
+    /// masters and for how long, with each master's answer. It changes nothing.
     ///
-    /// Of a lock that is shared it tells by how many and by which group, when the last one ends,
-    /// and whether a writer waits. [`Semaphore::inspect`] asks about permits.
+    /// For a shared lock the answer also has the number of holders, their group, when the last one
+    /// ends, and whether a writer waits. [`Semaphore::inspect`] asks about permits.
     ///
     /// It is for people, for tests and for metrics. To do something that needs the lock, take it:
-    /// what this returns may be over when it is read.
+    /// the answer may be outdated when it is read.
     ///
-    /// A key with the token of a guard of this locker or its clones is called ours
+    /// A key with the token of a guard of this locker or its clones is reported as ours
     /// ([`Inspection::is_ours`](crate::Inspection::is_ours)); [`Inspecting::token`] adds another
-    /// token. Tokens are never returned: holders are told apart by letters and fingerprints. The
-    /// request waits until each master has answered, or cannot within the configuration's
-    /// timeouts; it never waits for a holder. Keys that any other client sets are seen as well.
+    /// token. Tokens are never returned: letters and fingerprints distinguish the holders. The
+    /// request waits for each master's answer, within the configuration's timeouts; it never waits
+    /// for a holder. It also sees keys that other clients set.
     ///
     /// ```
     /// # async fn look(locker: quorlock_core::front::Locker) -> Result<(), quorlock_core::InspectError> {
@@ -277,8 +278,8 @@ impl Locker {
     /// # }
     /// ```
     ///
-    /// The future's errors are [`InspectError`](crate::InspectError)'s. That masters do not answer
-    /// is none of them.
+    /// The future's errors are [`InspectError`](crate::InspectError)'s. Masters that do not answer
+    /// are no error.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Inspecting {
         Inspecting::of_lock(self.handle.clone(), self.config.resource(resource))
     }
@@ -299,20 +300,20 @@ impl Locker {
         ForceReleasing::new(self.handle.clone(), seat)
     }
 
-    /// Deletes a lock's keys on all masters, for any holder: for a lock whose holder is known to
-    /// be dead and whose TTL is long. Where several share it, all of them lose it.
+    /// Deletes a lock's keys on all masters, whatever its holder: for a lock with a long TTL whose
+    /// holder is known to be dead. If several holders share it, all of them lose it.
     /// [`Semaphore::force_release`] deletes one permit.
     ///
-    /// The holder is not told. It learns of the loss with its next extension, and may go on until
-    /// then as if it held the lock, while another client holds it already. Only
+    /// The holder is not notified. It learns of the loss with its next extension. Until then it may
+    /// act as if it held the lock, while another client already holds it. Only
     /// [fencing](Request::fenced) keeps it out of what the lock protects.
     ///
-    /// Each master names the holder of the key first, and then deletes that holder's key. So a
-    /// request that is executed late deletes nothing of a later holder. A key that is no string is
+    /// Each master first names the holder of the key, and then deletes that holder's key. So a
+    /// request that is executed late deletes no later holder's key. A key that is not a string is
     /// no lock, and is never deleted. Fencing counters stay.
     ///
     /// The future's errors are [`ForceReleaseError`](crate::ForceReleaseError)'s: `Ok` means that a
-    /// quorum of masters has no key any more.
+    /// quorum of masters no longer has a key.
     pub fn force_release(&self, resource: impl AsRef<[u8]>) -> ForceReleasing {
         ForceReleasing::new(self.handle.clone(), self.config.resource(resource))
     }
@@ -321,32 +322,32 @@ impl Locker {
     /// output.
     ///
     /// It is for many locks at once on one thread. With the blocking transport the thread serves
-    /// the sockets itself whenever the future waits: no other thread stands between a request and
-    /// its answer, and what all tasks of an executor request goes out in one write for each master.
+    /// the sockets itself whenever the future waits: no other thread is involved between a request
+    /// and its answer, and the requests of all tasks of an executor go out in one write for each
+    /// master.
     ///
     /// Returns `None` if the transport's [`Host`](super::Host) stops waiting before the future is
-    /// ready, which the transports of this project never do, or if this process is a forked child
-    /// and the future is not ready at once.
+    /// ready, which this project's transports never do, or if this process is a forked child and
+    /// the future is not ready at once.
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// With quorlock-tokio in async code, which it would block: await it, or wait in
     /// `spawn_blocking`.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> Option<F::Output> {
         self.handle.wait(pin!(future))
     }
 
-    /// Logs in anew on all connections, with what the password files and the
-    /// [credentials](crate::Credentials) say now: before a token ends whose end closes connections,
-    /// or to use a new user's permissions. Locks, waiters and requests on their way are not
-    /// disturbed.
+    /// Logs in again on all connections, with the present password files and
+    /// [credentials](crate::Credentials): before a token expires whose end closes connections, or
+    /// to use a new user's permissions. Locks, waiters and requests under way are not disturbed.
     ///
-    /// It waits for nothing. A master that refuses the new login is connected anew, with the login
-    /// of that moment. Passwords in URLs are sent once more.
+    /// It returns without waiting. A master that refuses the new login is reconnected, with the
+    /// login of that moment. Passwords in URLs are sent again.
     ///
     /// # Errors
-    /// If there is no login for some masters, why there is none for the first of them. Their
-    /// connections stay as they are, and the others have been served.
+    /// If some masters have no login, the reason of the first of them. Their connections stay as
+    /// they are, and all others have been logged in.
     pub fn reauthenticate(&self) -> Result<(), Unavailable> {
         let shared = &self.handle.0;
         if shared.is_forked() {
@@ -375,8 +376,8 @@ impl Locker {
     /// Returns what this locker and its clones have done since it was opened, in numbers, and the
     /// present state: for metrics.
     ///
-    /// Counting costs next to nothing and is always on. A report allocates the list of masters, and
-    /// holds up other callers while it is copied.
+    /// Counting costs almost nothing and is always on. A report allocates the list of masters, and
+    /// blocks other callers while it is copied.
     pub fn report(&self) -> Report {
         let shared = &self.handle.0;
         let engine = shared.engine();

@@ -1,5 +1,5 @@
-//! Who logs in at a master: asked at each greeting, under no mutex, since it is code of others or
-//! reads a file.
+//! The login for a master, requested at each greeting and without a mutex held, since it calls user
+//! code or reads a file.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use crate::endpoint::Login;
 use crate::protocol::{MasterId, Unavailable};
 
 impl Shared {
-    /// The login for a master now: of the credentials' provider if there is one, else of the
-    /// password file, else of the URL.
+    /// The present login for a master: from the credentials' provider if there is one, else from
+    /// the password file, else from the URL.
     pub(super) fn login(&self, master: MasterId) -> Result<Option<Login>, Unavailable> {
         let Some(endpoint) = self.config.masters.get(master.index()) else { return Ok(None) };
         if let Some(provider) = &self.config.credentials {

@@ -1,5 +1,6 @@
 //! Explores with loom the interleavings of callers and their driver over all parts of the front at
-//! once, and has what the parts' own models share: `cargo xtask check loom`, and `tests/PROOFS.md`.
+//! once, and contains what the parts' own models share: `cargo xtask check loom`, and
+//! `tests/PROOFS.md`.
 //!
 //! loom runs a model again and again, each time in another order and with other values where an
 //! atomic may return an old one. A lost wake-up is a deadlock there: a thread that sleeps forever.
@@ -22,8 +23,8 @@ use crate::endpoint::Address;
 use crate::protocol::{LossCause, MasterId};
 use crate::time::Instant;
 
-/// Runs `model` in every order with at most `preemptions` switches away from a thread that could go
-/// on (`None`: any number). `LOOM_MAX_PREEMPTIONS` takes its place.
+/// Runs `model` in every order with at most `preemptions` switches away from a thread that could
+/// continue (`None`: any number). `LOOM_MAX_PREEMPTIONS` overrides it.
 pub(super) fn explore(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let executions = Arc::new(Count::new(0));
     let counted = Arc::clone(&executions);
@@ -131,7 +132,7 @@ impl World {
         Arc::new(world)
     }
 
-    /// What a caller does: it asks, waits for the answer, and is a user no longer.
+    /// A caller: it asks, waits for the answer, and then is no longer a user.
     fn call(&self, place: usize) {
         let sleeper = Arc::new(Sleeper::default());
         {
@@ -145,8 +146,7 @@ impl World {
         self.mailbox.remove_user();
     }
 
-    /// The driver's turns in the order of `Port`'s documentation, until nobody uses the locker any
-    /// more.
+    /// The driver's turns in the order of `Port`'s documentation, until the locker has no users.
     fn drive(&self) {
         let sleeper = Arc::new(Sleeper::default());
         let waker = Waker::from(Arc::clone(&sleeper));

@@ -1,5 +1,4 @@
-//! The mailbox of the driver: what it is to do with connections, when it is to look again, and how
-//! it is woken.
+//! The driver's mailbox: its demands about connections, its next deadline, and its waker.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -12,7 +11,7 @@ use crate::time::Instant;
 #[cfg(all(test, loom))]
 mod loom_tests;
 
-/// What a driver is to do with its connections.
+/// What a driver must do with its connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Demand {
     /// Open a connection, then call [`Port::opened`](super::Port::opened) or
@@ -20,10 +19,10 @@ pub enum Demand {
     Connect {
         /// For which master.
         master: MasterId,
-        /// The number of the connection to be.
+        /// The new connection's number.
         generation: u32,
-        /// Where to. It is not always the same, nor always the master's: where that is found by
-        /// asking, connections are also opened to those who are asked.
+        /// The address to connect to. It may change, and it is not always the master's: where
+        /// masters are discovered, connections to the servers that are asked are also opened.
         address: Address,
     },
     /// Close a connection, or give up opening it.
@@ -35,15 +34,15 @@ pub enum Demand {
     },
 }
 
-/// What the driver learns the next time that it looks, and how it is made to look.
+/// What the driver learns at its next look, and the waker that makes it look.
 ///
 /// The driver registers its waker first, then looks at everything else, then sleeps. A thread that
-/// changes something here takes the waker afterwards, so no change falls between the driver's look
-/// and its sleep.
+/// changes something here takes the waker afterwards, so no change is missed between the driver's
+/// look and its sleep.
 #[derive(Default)]
 pub(super) struct Mailbox {
     contents: Mutex<Contents>,
-    /// Lockers, guards and futures; without any the driver ends.
+    /// The number of lockers, guards and futures; at zero the driver ends.
     users: AtomicUsize,
 }
 
@@ -62,8 +61,8 @@ struct Contents {
 impl Mailbox {
     // The front's side.
 
-    /// Tells the driver what it has to do and when the machine wants to be woken. It is woken if it
-    /// sleeps for longer than that, or if a socket `became_full`.
+    /// Passes demands and the machine's deadline to the driver. It is woken if it would sleep past
+    /// the deadline, or if a socket `became_full`.
     pub(super) fn post(
         &self,
         demands: &mut Vec<Demand>,
@@ -104,8 +103,8 @@ impl Mailbox {
         }
         let replaced = contents.waker.replace(waker.clone());
         drop(contents);
-        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a
-        // locker.
+        // Not under the mutex: the waker may be the last reference to a task, and the task may own
+        // a locker.
         drop(replaced);
     }
 
@@ -127,13 +126,13 @@ impl Mailbox {
         lock(&self.contents).demands.pop_front()
     }
 
-    /// When the driver is to look again: now if there are demands, else at the machine's deadline,
-    /// or at an earlier time that it has set its timer for already. From here on it counts as
-    /// having set its timer for that.
+    /// When the driver must look again: now if there are demands, else at the machine's deadline,
+    /// or at an earlier time for which its timer is already set. From here on its timer counts as
+    /// set for that time.
     ///
-    /// The earlier one stays although it has lost its meaning: one needless wake-up costs less than
-    /// a wake-up for each request, whose deadline would be sooner than that of the lock which was
-    /// granted last.
+    /// The earlier time is kept even if it is obsolete: one needless wake-up costs less than a
+    /// wake-up for each request, whose deadline comes sooner than that of the lock that was granted
+    /// last.
     pub(super) fn arm(&self, now: Instant) -> Option<Instant> {
         let mut contents = lock(&self.contents);
         let ahead = contents.armed.filter(|armed| *armed > now);

@@ -2,16 +2,16 @@
 //! between them.
 //!
 //! Everything here rests on [`std::task::Waker`] alone, so it exists once for every runtime. A
-//! transport is an I/O loop around a [`Port`] and a [`Host`]; for async runtimes the loop is here,
-//! too, as [`Driver`] over the sockets and timers of a [`Runtime`], or over [`Stream`]s of the
-//! caller's own.
+//! transport is an I/O loop around a [`Port`] and a [`Host`]; for async runtimes this module has
+//! the loop, too: [`Driver`], over the sockets and timers of a [`Runtime`] or over the caller's own
+//! [`Stream`]s.
 //!
 //! Rules of this room: it decides nothing about locks. A command changes the *engine*, which is the
-//! machine behind its mutex. The thread that gave it also carries out what came of it through the
-//! *outbox*, unless another thread is at it already. What only the driver can do goes into its
-//! *mailbox*. The order of the mutexes is an owner's table or the outbox's queue, then the engine,
-//! then slot or mailbox; under the engine's mutex no system call is made but the one for random
-//! bytes, and wakers are called and dropped under none.
+//! machine behind its mutex. The same thread then carries out the outputs through the *outbox*,
+//! unless another thread is already doing so. What only the driver can do goes into its *mailbox*.
+//! The mutexes are locked in this order: an owner's table or the outbox's queue, then the engine,
+//! then a slot or the mailbox. The only system call under the engine's mutex is the one for random
+//! bytes. Wakers are called and dropped without any mutex held.
 
 mod bootstrap;
 mod dial;

@@ -1,7 +1,7 @@
-//! Spans and events for `tracing`. `guide::observability` names them all.
+//! Spans and events for `tracing`. `guide::observability` lists them all.
 //!
-//! Subscribers are called under no mutex: what happens under one is gathered as notices and
-//! reported after it. No token and no password is ever in what is told.
+//! Subscribers are called without a mutex held: what happens under one is gathered as notices and
+//! reported after it. No report ever contains a token or a password.
 
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
@@ -26,11 +26,11 @@ use crate::time::Instant;
 
 const TARGET: &str = "quorlock";
 
-/// What a lock's events are about.
+/// The targets that a lock's events name.
 pub(super) struct Subject(Option<Targets>);
 
 impl Subject {
-    /// The first use of the masters, of which nothing is told.
+    /// The first use of the masters, which is not reported.
     pub(super) fn none() -> Self {
         Self(None)
     }
@@ -40,14 +40,14 @@ impl Subject {
     }
 }
 
-/// The span from a request to its grant or failure. Nobody is inside of it: it is open while others
-/// run.
+/// The span from a request to its grant or failure. It is never entered: other code runs while it
+/// is open.
 pub(super) struct Acquisition {
     span: Span,
     is_settled: bool,
 }
 
-/// What the span says of a grant.
+/// The span's fields for a grant.
 pub(super) struct GrantFields {
     attempts: u32,
     votes: usize,
@@ -127,10 +127,10 @@ impl Drop for Acquisition {
     }
 }
 
-/// What has happened under the machine's mutex and is worth reporting.
+/// What happened under the machine's mutex and is worth reporting.
 pub(super) struct Notices {
     notices: Vec<Notice>,
-    /// What nobody listens to is not gathered.
+    /// The subscriber's level: what it ignores is not gathered.
     level: LevelFilter,
 }
 
@@ -149,7 +149,7 @@ enum Change {
     Quarantined { until: Instant },
 }
 
-/// How each master stood when that was told.
+/// Each master's state when it was last reported.
 pub(super) struct Told(Vec<Standing>);
 
 impl Told {
@@ -169,12 +169,12 @@ enum Health {
     #[default]
     Opening,
     Ready,
-    /// The same cause with another number is no news.
+    /// The same cause with another number is not reported again.
     Down(Discriminant<Cause>),
 }
 
-/// Each answer of a master tells the end of its quarantine to the millisecond, and comes at some
-/// time after it was given.
+/// Two ends of a quarantine that differ by less are the same one. Each answer gives the rest in
+/// milliseconds and takes some time to arrive, so the computed ends differ slightly.
 const SAME_QUARANTINE: Duration = Duration::from_secs(1);
 
 impl Default for Notices {
@@ -204,9 +204,9 @@ impl Notices {
                 };
                 Notice::Released { resource: resource(), outcome }
             }
-            // These the span tells.
+            // The span reports these.
             Event::Granted { .. } | Event::NotAcquired { .. } => return,
-            // Of these nothing is told.
+            // These are not reported.
             Event::Bootstrapped { .. }
             | Event::Inspected { .. }
             | Event::SemaphoreInspected { .. }
@@ -256,7 +256,7 @@ impl Notices {
     }
 }
 
-/// An event without a parent span: the thread that reports it has nothing to do with the lock.
+/// An event without a parent span: the thread that reports it may be unrelated to the lock.
 macro_rules! tell {
     ($level:ident, $name:literal, $message:literal, { $($fields:tt)* }) => {
         event!(name: $name, target: TARGET, parent: None, Level::$level, { db.system.name = "redis", $($fields)* }, $message)
@@ -335,7 +335,7 @@ impl Change {
     }
 }
 
-/// A master's cause, with the names of all masters at hand.
+/// A master's cause, with all masters' names for its text.
 struct Described<'a>(Cause, &'a Endpoint, &'a [Endpoint]);
 
 impl fmt::Display for Described<'_> {

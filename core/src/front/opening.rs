@@ -1,4 +1,4 @@
-//! Why there is no locker.
+//! Why a locker could not be opened.
 
 use std::error::Error;
 use std::fmt;
@@ -12,18 +12,17 @@ use crate::protocol::{Config, TlsFault};
 pub enum OpenError {
     /// There is no async runtime to run the driver on.
     NoRuntime,
-    /// What is needed for masters that are reached over TLS is missing, or cannot be used.
+    /// Something that TLS to the masters needs is missing or unusable.
     Tls(Box<dyn Error + Send + Sync>),
-    /// The operating system gave no thread, or no way to wait for sockets.
+    /// The operating system provided no thread, or no way to wait for sockets.
     System(io::Error),
 }
 
 impl OpenError {
-    /// Has what TLS needs read, where a master is reached over it: for a transport that opens a
-    /// locker.
+    /// Loads what TLS needs, if a master is reached over it: for a transport that opens a locker.
     ///
     /// # Errors
-    /// [`OpenError::Tls`], also where this program has no TLS.
+    /// [`OpenError::Tls`], also if this program has no TLS.
     pub fn prepare_security(config: &Config) -> Result<(), Self> {
         if config.masters().iter().all(|master| master.tls().is_none()) {
             return Ok(());

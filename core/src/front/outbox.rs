@@ -1,5 +1,5 @@
-//! The outbox: what the machine has brought about waits here until one thread carries it out for
-//! all, and writes the bytes to the sockets without waiting.
+//! The outbox: the machine's outputs wait here until one thread carries them out for all, and
+//! writes the bytes to the sockets without waiting.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -21,11 +21,11 @@ pub(super) trait Outputs {
     /// Takes every output that there is. Bytes go into the queue.
     fn collect(&self, queue: &mut Queue, rest: &mut Self::Rest);
 
-    /// Encrypted connections have come to an end of their own, which brings about more outputs.
+    /// Encrypted connections have ended themselves, which produces more outputs.
     fn troubled(&self, troubles: Vec<Trouble>);
 
-    /// The bytes are written, as far as the sockets took them; `became_full` if one of them has no
-    /// more room.
+    /// The bytes are written, as far as the sockets took them; `became_full` if one of them is now
+    /// full.
     fn written(&self, became_full: bool, rest: &mut Self::Rest);
 
     /// Does what remains, under no mutex. Returns whether callers were woken. It must not panic.
@@ -38,8 +38,8 @@ pub(super) trait Outputs {
 /// itself, unless another thread has the queue (which then does it for both) or the driver is
 /// gathering (which does it at the end of its turn).
 ///
-/// Nothing is left behind, because every thread marks the box *before* it looks for another one,
-/// and looks for the mark *after* letting go:
+/// No output is missed, because every thread sets the mark *before* it tries the queue, and checks
+/// the mark *after* unlocking the queue:
 ///
 /// | a thread that flushes | the thread that has the queue | the driver that gathers |
 /// |---|---|---|
@@ -47,11 +47,11 @@ pub(super) trait Outputs {
 /// | fence | fence | fence |
 /// | reads `gathers`, tries `queue` | reads `dirty` | reads `dirty` |
 ///
-/// Of two fences one is first, so at least one side sees what the other has written.
+/// One of the two fences comes first, so at least one side sees what the other has written.
 /// `loom_tests.rs` checks it for all interleavings of two and three threads.
 pub(super) struct Outbox {
     queue: TryMutex<Queue>,
-    /// There may be outputs that no thread has begun to carry out.
+    /// There may be outputs that no thread has started to carry out.
     dirty: AtomicBool,
     /// The driver carries out at the end of its turn, after the tasks that it has woken have run.
     gathers: AtomicBool,
@@ -61,8 +61,8 @@ pub(super) struct Outbox {
 
 #[cfg(not(all(test, loom)))]
 std::thread_local! {
-    /// The outbox that this thread is going to carry out, if any: see [`Outbox::gathered`]. Nothing
-    /// is ever read through it.
+    /// The outbox that this thread will carry out, if any: see [`Outbox::gathered`]. The pointer is
+    /// only compared, never read through.
     static GATHERS_HERE: Cell<*const ()> = const { Cell::new(ptr::null()) };
 }
 #[cfg(all(test, loom))]
@@ -82,12 +82,12 @@ impl Outbox {
 
     // Connections.
 
-    /// What is queued for this connection from now on is written to `sink`.
+    /// Bytes queued for this connection from now on are written to `sink`.
     pub(super) fn open(&self, master: MasterId, generation: u32, sink: Sink, outputs: &impl Outputs) {
         self.with_queue(outputs, |queue| queue.open(master, generation, sink));
     }
 
-    /// What is queued for this connection from now on is encrypted before it is written.
+    /// Bytes queued for this connection from now on are encrypted before they are written.
     pub(super) fn open_secured(
         &self,
         master: MasterId,
@@ -100,8 +100,8 @@ impl Outbox {
 
     /// Decrypts what came from a socket, unless the connection is gone.
     ///
-    /// It needs the queue, since reading and writing share their keys' state: a caller that finds
-    /// the queue taken meanwhile leaves its outputs to this thread.
+    /// It needs the queue, since reading and writing share the channel's state: a caller that finds
+    /// the queue locked meanwhile leaves its outputs to this thread.
     pub(super) fn decrypt(
         &self,
         master: MasterId,
@@ -128,7 +128,7 @@ impl Outbox {
         self.with_queue(outputs, |queue| queue.retry(master))
     }
 
-    /// Waits for the queue and uses it. A thread that finds it taken meanwhile leaves its outputs
+    /// Waits for the queue and uses it. A thread that finds it locked meanwhile leaves its outputs
     /// to this one.
     fn with_queue<R>(&self, outputs: &impl Outputs, act: impl FnOnce(&mut Queue) -> R) -> R {
         let result = {
@@ -147,8 +147,8 @@ impl Outbox {
 
     // Flushing.
 
-    /// Has the outputs carried out: by the calling thread at once, unless another one is going to
-    /// do that anyway. Then what many ask for goes out in one write.
+    /// Has the outputs carried out: by the calling thread at once, unless another thread will do
+    /// that anyway. Then the requests of many callers go out in one write.
     pub(super) fn flush(&self, outputs: &impl Outputs) {
         self.mark();
         if !self.gathers.load(Ordering::Acquire) && GATHERS_HERE.with(Cell::get) != ptr::from_ref(self).cast()
@@ -157,7 +157,7 @@ impl Outbox {
         }
     }
 
-    /// Carries the outputs out, also where they are gathered. Returns whether callers were woken.
+    /// Carries the outputs out, even while they are gathered. Returns whether callers were woken.
     pub(super) fn flush_now(&self, outputs: &impl Outputs) -> bool {
         self.mark();
         self.carry_out(outputs)
@@ -165,9 +165,9 @@ impl Outbox {
 
     // Gathering: many outputs in one write.
 
-    /// The driver carries out, and the callers that it wakes are to run before it does so again, at
-    /// the latest with [`Outbox::end_gathering`]. Returns whether there are any; if not, nothing is
-    /// gathered.
+    /// The driver carries out the outputs, and the callers that it wakes run before it does so
+    /// again, at the latest with [`Outbox::end_gathering`]. Returns whether there are such callers;
+    /// if not, nothing is gathered.
     pub(super) fn begin_gathering(&self, outputs: &impl Outputs) -> bool {
         self.gathers.store(true, Ordering::Release);
         self.mark();
@@ -186,13 +186,13 @@ impl Outbox {
     }
 
     /// The driver has changed the machine in its turn. The outputs are carried out with its tick
-    /// or, if that has been, with [`Outbox::end_gathering`], which it calls before it sleeps.
+    /// or, if that is over, with [`Outbox::end_gathering`], which it calls before it sleeps.
     pub(super) fn changed_in_turn(&self) {
         self.mark();
         self.gathers.store(true, Ordering::Release);
     }
 
-    /// Does what may ask for many things on this thread, and carries them out after it.
+    /// Runs `act`, which may make many requests on this thread, and carries them out afterwards.
     pub(super) fn gathered<R>(&self, outputs: &impl Outputs, act: impl FnOnce() -> R) -> R {
         /// Also if `act` panics.
         struct Gathering<F: FnMut()>(F);
@@ -204,7 +204,7 @@ impl Outbox {
         let outer = GATHERS_HERE.with(|here| here.replace(ptr::from_ref(self).cast()));
         let _gathering = Gathering(|| {
             GATHERS_HERE.with(|here| here.set(outer));
-            // What `act` brought about is marked. If the driver gathers, it finds that.
+            // The outputs of `act` are marked. If the driver gathers, it finds the mark.
             if !self.gathers.load(Ordering::Acquire) {
                 self.carry_out(outputs);
             }
@@ -213,14 +213,14 @@ impl Outbox {
     }
 
     fn mark(&self) {
-        // Not a store, of which loom does not know that it cannot come between what another
-        // thread's `swap` reads and writes.
+        // Not a store: loom does not know that a store cannot come between the read and the write
+        // of another thread's `swap`.
         self.dirty.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }
 
-    /// If another thread has the queue, it carries out for us too: it looks for the mark again
-    /// after it has let go.
+    /// If another thread has the queue, it carries out ours, too: it checks the mark again after
+    /// unlocking.
     fn carry_out<O: Outputs>(&self, outputs: &O) -> bool {
         let mut has_woken = false;
         while self.dirty.load(Ordering::Acquire) {
@@ -229,7 +229,7 @@ impl Outbox {
             while self.dirty.swap(false, Ordering::AcqRel) {
                 outputs.collect(&mut queue, &mut rest);
                 let became_full = queue.write();
-                // Before the driver is told, so that it finds it.
+                // Before the driver is notified, so that it finds it.
                 self.full.store(queue.full().bits(), Ordering::SeqCst);
                 if queue.has_troubles() {
                     outputs.troubled(queue.take_troubles());

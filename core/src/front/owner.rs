@@ -1,4 +1,4 @@
-//! Owners of locks: who may have a lock again that it holds.
+//! Owners of locks, which make locks reentrant.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,34 +36,34 @@ use crate::protocol::Target;
 ///
 /// A lock that is written covers a reader's request, and a lock of several resources covers a
 /// request for a part of them. The handle is one of the whole lock:
-/// [`Guard::resources`](super::Guard::resources) tells all of them.
+/// [`Guard::resources`](super::Guard::resources) lists all of them.
 ///
 /// A request that would wait for a lock of the same owner ends with
 /// [`AcquireError::WouldDeadlock`](crate::AcquireError::WouldDeadlock) at once: for several
-/// resources of which the owner holds some, or for what it reads and is now to write. Two locks
-/// that cover several resources only together count as a part, too. Request all of them in the
+/// resources of which the owner holds some, or for a write lock on what it reads. It also does if
+/// only two locks of the owner together cover what is requested. Request everything in the
 /// outermost request.
 ///
-/// The settings of the outermost request hold. An inner request that sets a longer TTL extends the
-/// lock. One that asks for what the lock does not have ends with
+/// The settings of the outermost request apply. An inner request that sets a longer TTL extends the
+/// lock. One that asks for something that the lock lacks ends with
 /// [`AcquireError::HeldWithout`](crate::AcquireError::HeldWithout): a fencing token, renewal
 /// ([`Request::run`] asks for it), a longer renewal ([`Request::renew_for`]) or healing.
 ///
 /// If the lock was lost while a handle of it lives, an inner request ends with
 /// [`AcquireError::Lost`](crate::AcquireError::Lost), because the outer scope believes that it
-/// still holds the lock. After the last handle has gone, the owner may acquire the lock anew.
+/// still holds the lock. After the last handle has gone, the owner may acquire the lock again.
 ///
 /// # Several tasks at once
 /// Requests of one owner for the same resource wait together, each within its own timeout and
 /// number of attempts. Only the first one asks the masters; readers all ask. The first grant serves
 /// every request that it covers: each gets a handle. If the first caller's future is dropped, its
-/// request goes on for the others. A request for some of what was granted, and for more, ends with
-/// [`WouldDeadlock`](crate::AcquireError::WouldDeadlock) then.
+/// request continues for the others. A request for a part of what was granted and for something
+/// else then ends with [`WouldDeadlock`](crate::AcquireError::WouldDeadlock).
 ///
 /// # Not guaranteed
-/// Exclusion among the handles of one owner: two tasks that use the same owner are both inside.
-/// Requests of the [`Locker`] itself belong to no owner. Nested in an owner's lock of the same
-/// resource, they wait for it, until their timeout.
+/// There is no exclusion among the handles of one owner: two tasks that use the same owner can both
+/// have the lock. Requests of the [`Locker`] itself belong to no owner. Nested in an owner's lock
+/// of the same resource, they wait for it, until their timeout.
 #[derive(Clone)]
 pub struct Owner {
     locker: Locker,
@@ -93,7 +93,7 @@ impl Owner {
     /// Requests all these targets under one lock as [`Locker::lock_all`] does, or returns another
     /// handle of a lock of this owner that covers all of them.
     ///
-    /// If this owner holds some of them and not all, it ends with
+    /// If this owner holds only some of them, it ends with
     /// [`WouldDeadlock`](crate::AcquireError::WouldDeadlock), and nothing is sent.
     pub fn lock_all<T: Into<Target>>(&self, targets: impl IntoIterator<Item = T>) -> Request {
         self.locker.lock_all(targets).owned_by(&self.joint)

@@ -1,4 +1,4 @@
-//! The front as a driver sees it.
+//! The driver's side of the front.
 
 use std::fmt;
 use std::io::Write;
@@ -18,8 +18,8 @@ use crate::protocol::{AddressMap, Cause, ChannelState, Config, MasterId};
 use crate::protocol::{LockId, Resumption, Targets};
 use crate::time::Instant;
 
-/// A sleep while a lock is held is no longer than this. Timers of most systems stand still while
-/// the machine sleeps, and a holder must learn soon after that its lock has run out.
+/// The longest sleep of the driver while a lock is held. On most systems timers stop while the
+/// machine sleeps, and a holder must learn soon after waking up that its lock has run out.
 const LONGEST_SLEEP_WHILE_HOLDING: Duration = Duration::from_secs(1);
 
 /// The I/O loop's end of a locker.
@@ -27,16 +27,16 @@ const LONGEST_SLEEP_WHILE_HOLDING: Duration = Duration::from_secs(1);
 /// A turn of the loop is, in this order: [`register`](Self::register) a waker; read every socket
 /// that has something and hand it in with [`received`](Self::received) and
 /// [`closed`](Self::closed); [`tick`](Self::tick); carry out every
-/// [`next_demand`](Self::next_demand); let the tasks run that the tick has woken, if they can only
-/// run when the loop does not; sleep until a socket is readable, one that
-/// [`is_blocked`](Self::is_blocked) is writable (then [`retry_write`](Self::retry_write)), the
-/// waker is woken, or the time that [`sleep`](Self::sleep) tells has passed. It ends when
-/// [`is_finished`](Self::is_finished). Reading comes before the time is told, or answers that wait
-/// in a socket would count as silence.
+/// [`next_demand`](Self::next_demand); let the tasks run that the tick has woken, if they share the
+/// loop's thread; sleep until a socket is readable, one that [`is_blocked`](Self::is_blocked) is
+/// writable (then [`retry_write`](Self::retry_write)), the waker is woken, or the time that
+/// [`sleep`](Self::sleep) returns has passed. It ends when [`is_finished`](Self::is_finished).
+/// Reading comes before the tick, or answers that wait in a socket would count as silence.
 ///
-/// [`guide::driving`](crate::guide::driving) explains each step, and has a whole transport.
+/// [`guide::driving`](crate::guide::driving) explains each step, and has a complete transport.
 ///
-/// When a port is dropped, all that wait for a lock are told that the driver has ended.
+/// When a port is dropped, all callers that wait for a lock get the error that the driver has
+/// ended.
 pub struct Port {
     shared: Arc<Shared>,
     securing: Securing,
@@ -53,11 +53,10 @@ impl Port {
         (locker, Self { shared, securing, finishing_since: None })
     }
 
-    /// Begins a turn, and has this waker woken when there is a demand, a full socket or an earlier
+    /// Begins a turn. `waker` is woken when there is a demand, a full socket or an earlier
     /// deadline.
     ///
-    /// A master is silent only up to this instant: what comes in later may miss this turn's
-    /// reading.
+    /// A master counts as silent only up to this instant: later bytes may miss this turn's reading.
     pub fn register(&self, waker: &Waker) {
         self.shared.outbox.end_gathering(&*self.shared);
         self.shared.mailbox.register(waker, self.shared.host.now());
@@ -65,10 +64,10 @@ impl Port {
 
     /// The connection that a demand asked for is open. `sink` writes to it without waiting.
     ///
-    /// Where the master's URL asks for TLS, the port opens a channel of its own over it, and tells
-    /// the machine once that is done.
+    /// If the master's URL asks for TLS, the port opens its own channel over it, and notifies the
+    /// machine once that is done.
     ///
-    /// This asks for the login: it may read a password file, or call the configuration's
+    /// This gets the login: it may read a password file, or call the configuration's
     /// [`Credentials`](crate::Credentials).
     pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
         let sink = Box::new(sink);
@@ -83,7 +82,7 @@ impl Port {
         }
     }
 
-    /// Has the machine begin the greeting, with the login that holds now.
+    /// Has the machine begin the greeting, with the present login.
     fn greet(&self, master: MasterId, generation: u32) {
         let asks_sentinel = self.shared.engine().machine.asks_sentinel(master);
         let login = if asks_sentinel { Ok(None) } else { self.shared.login(master) };
@@ -99,8 +98,8 @@ impl Port {
         self.shared.outbox.flush_now(&*self.shared);
     }
 
-    /// Bytes came in. What follows from them is carried out by [`Port::tick`], or by a caller that
-    /// flushes before.
+    /// Bytes came in. [`Port::tick`], or a caller that flushes before it, carries out what follows
+    /// from them.
     pub fn received(&self, master: MasterId, generation: u32, bytes: &[u8]) {
         if self.securing.is_for(master) {
             self.securing.with_plain(|plain| self.received_secured(master, generation, bytes, plain));
@@ -109,8 +108,8 @@ impl Port {
         }
     }
 
-    /// Only what was encrypted in them counts as received: what a channel says of itself is no sign
-    /// that there is a master behind it.
+    /// Only decrypted content counts as received: the channel's own messages do not show that a
+    /// master is behind it.
     fn received_secured(&self, master: MasterId, generation: u32, bytes: &[u8], plain: &mut Vec<u8>) {
         let state = match self.securing.received(master, generation, bytes, plain) {
             Some(Ok(None)) => return,
@@ -140,9 +139,8 @@ impl Port {
 
     /// A connection ended, or could not be opened.
     ///
-    /// It may be called anywhere in a turn: what follows is carried out by the next
-    /// [`tick`](Self::tick), or by [`sleep`](Self::sleep), which then asks for another turn if that
-    /// brought demands.
+    /// It may be called at any point of a turn. The next [`tick`](Self::tick) carries out what
+    /// follows, or [`sleep`](Self::sleep), which then asks for another turn if there are demands.
     pub fn closed(&self, master: MasterId, generation: u32, cause: Cause) {
         self.securing.forget(master, generation);
         self.shared.outbox.close(master, generation, &*self.shared);
@@ -151,38 +149,39 @@ impl Port {
     }
 
     /// Whether the next [`tick`](Self::tick) may find that something has taken too long, so that
-    /// what waits in the sockets must be read before it, by whatever means: a runtime's reactor may
-    /// not have run since it came.
+    /// the driver must read the sockets themselves before it: a runtime's reactor may not have run
+    /// since bytes came.
     pub fn is_due(&self) -> bool {
         self.shared.mailbox.is_due()
     }
 
-    /// Whether the last connection to this master came to be used for requests. If not, another
-    /// address of its name may do better: [`Addresses::avoid_last`](super::Addresses::avoid_last).
+    /// Whether the last connection to this master became usable for requests. If not, another
+    /// address of its name may work better:
+    /// [`Addresses::avoid_last`](super::Addresses::avoid_last).
     pub fn has_served(&self, master: MasterId) -> bool {
         let engine = self.shared.engine();
         engine.machine.connections().any(|(id, connection)| id == master && connection.has_served())
     }
 
-    /// Tells the machine the time, and carries out everything that is due since the last turn.
-    /// Returns whether that woke callers.
+    /// Passes the time to the machine, and carries out everything that has become due. Returns
+    /// whether that woke callers.
     ///
-    /// What is asked for from here on is gathered until [`sleep`](Self::sleep), or the next turn,
-    /// and goes out in one write for each master. So a loop that shares its thread with the callers
-    /// that it has woken lets them run first.
+    /// Requests from here on are gathered until [`sleep`](Self::sleep), or the next turn, and go
+    /// out in one write for each master. So a loop that shares its thread with the woken callers
+    /// lets them run first.
     pub fn tick(&self) -> bool {
         let looked = self.shared.mailbox.turn_began();
         self.shared.change(|engine, now| engine.machine.time_passed_since_look(looked, now));
         self.shared.outbox.begin_gathering(&*self.shared)
     }
 
-    /// Ends what [`tick`](Self::tick) has begun, where neither [`sleep`](Self::sleep) nor another
-    /// turn follows soon.
+    /// Ends what [`tick`](Self::tick) has begun, if neither [`sleep`](Self::sleep) nor another turn
+    /// follows soon.
     pub fn end_turn(&self) {
         self.shared.outbox.end_gathering(&*self.shared);
     }
 
-    /// The next thing to do with a connection.
+    /// The next demand about a connection.
     pub fn next_demand(&self) -> Option<Demand> {
         let mut demand = self.shared.mailbox.next_demand()?;
         match &mut demand {
@@ -207,14 +206,14 @@ impl Port {
         self.securing.retry(master) && self.shared.outbox.retry(master, &*self.shared)
     }
 
-    /// How long to sleep at most; `None` for as long as nothing else happens. Call it last in a
+    /// How long to sleep at most; `None` means until something else happens. Call it last in a
     /// turn.
     pub fn sleep(&self) -> Option<Duration> {
         let (now, wake_at) = self.wake_at();
         wake_at.map(|at| at.since(now))
     }
 
-    /// The time, and until when to sleep at most: [`Port::sleep`] in instants.
+    /// The present time and the latest time to sleep until: [`Port::sleep`] in instants.
     pub(super) fn wake_at(&self) -> (Instant, Option<Instant>) {
         self.shared.outbox.end_gathering(&*self.shared);
         let holding = self.shared.engine().machine.holds_locks();
@@ -224,21 +223,19 @@ impl Port {
         (now, deadline.into_iter().chain(longest).min())
     }
 
-    /// Shows every lock that its holder's guard may call valid, with the end of that.
+    /// Shows every lock that a guard may report as valid, with the end of its validity.
     #[cfg(feature = "internals")]
     pub(crate) fn each_guard(&self, mut look: impl FnMut(LockId, &Targets, Resumption, Instant)) {
         self.shared.engine().each_guard(&mut look);
     }
 
-    /// Whether this process is a forked child of the one that opened the locker. A driver that
-    /// finds itself there must touch neither its sockets nor this port any more: they are the
-    /// parent's.
+    /// Whether this process is a forked child of the one that opened the locker. A driver in a
+    /// child must no longer touch its sockets or this port: they are the parent's.
     pub fn is_forked(&self) -> bool {
         self.shared.is_forked()
     }
 
-    /// Whether the locker has no users any more, and what was sent has been answered or waited for
-    /// long enough.
+    /// Whether the locker has no users left, and everything sent was answered or has timed out.
     pub fn is_finished(&mut self) -> bool {
         if self.shared.mailbox.has_users() {
             return false;

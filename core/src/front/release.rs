@@ -1,4 +1,4 @@
-//! Giving a lock back, and learning whether it was still ours.
+//! Releasing a lock, and learning whether it was still ours.
 
 use std::error::Error;
 use std::fmt;
@@ -61,13 +61,13 @@ impl Release {
         Self { handle, state: State::Refused(error), keeps_for: None }
     }
 
-    /// The same, of keys that stay for this long.
+    /// The same, for keys that stay for this long.
     pub(super) fn keeping(mut self, keeps_for: Option<Duration>) -> Self {
         self.keeps_for = keeps_for;
         self
     }
 
-    /// Returns for how long the keys stay, from when the release was sent, if it is one of
+    /// Returns how long the keys stay after the release was sent, for a
     /// [`Guard::release_after`](super::Guard::release_after) whose time was not over. `None` is an
     /// ordinary release.
     pub fn keeps_for(&self) -> Option<Duration> {
@@ -80,7 +80,7 @@ impl Release {
     /// [`ReleaseError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// With quorlock-tokio in async code, which it would block: await it, or wait in
     /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<Released, ReleaseError> {
@@ -136,7 +136,7 @@ impl fmt::Debug for Release {
 #[non_exhaustive]
 pub enum Released {
     /// No handle is left. A quorum of masters held the lock for us until now. It is free, unless
-    /// [`Release::keeps_for`] tells that its keys stay for a while.
+    /// [`Release::keeps_for`] says that its keys stay for a while.
     Freed,
     /// Other handles keep the lock, and the last of them releases it. Nothing was sent, and the
     /// lock was valid when this handle was given up.
@@ -146,13 +146,14 @@ pub enum Released {
     },
 }
 
-/// Why a release cannot say that the lock was ours until now. A guard is given up in every case.
+/// Why a release cannot confirm that the lock was ours until now. The guard is given up in every
+/// case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReleaseError {
     /// A quorum of masters no longer held it for us: another client may have held it meanwhile. The
     /// cause is how it was lost, if that was known before the release. A handle that is not the
-    /// last one tells the cause without asking a master.
+    /// last one returns the cause without asking a master.
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
     Unknown(Arc<Ballot>),
@@ -171,12 +172,12 @@ pub enum ReleaseError {
     /// The transport's I/O loop has ended, so no answer can arrive. What the sockets took was sent.
     DriverEnded,
     /// This process is a forked child of the one that holds the lock. Nothing was sent, and the
-    /// parent's guard is as it was.
+    /// parent's guard is unchanged.
     Forked,
 }
 
 impl ReleaseError {
-    /// Returns what every master said, if too few of them answered.
+    /// Returns every master's answer, if too few of them answered.
     pub fn ballot(&self) -> Option<&Ballot> {
         match self {
             Self::Unknown(ballot) => Some(ballot),

@@ -38,7 +38,7 @@ pub struct Report {
 pub struct Acquisitions {
     /// Requests that were granted.
     pub granted: u64,
-    /// Requests of an [`Owner`](super::Owner) that found another handle of a lock which it held or
+    /// Requests of an [`Owner`](super::Owner) that got another handle of a lock which it held or
     /// acquired meanwhile.
     pub reentered: u64,
     /// Requests that ended with an error, by its kind.
@@ -151,7 +151,7 @@ pub struct Releases {
     pub not_ours: u64,
     /// Releases to which too few masters answered.
     pub unknown: u64,
-    /// Guards that were dropped, so that the outcome is not known.
+    /// Guards that were dropped, so that their outcome is unknown.
     pub dropped: u64,
     /// Locks that were handed over.
     pub handed_over: u64,
@@ -195,12 +195,13 @@ impl Losses {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MasterReport {
-    /// Where it is.
+    /// Its address.
     pub endpoint: Endpoint,
     /// Its state.
     pub state: MasterState,
-    /// How long it will not vote yet: because of the restart guard, by its last answer, or because
-    /// another server has taken its place ([`Warning::OtherServer`](crate::Warning::OtherServer)).
+    /// How long it will not vote yet: because of the restart guard, as of its last answer, or
+    /// because another server has taken its place
+    /// ([`Warning::OtherServer`](crate::Warning::OtherServer)).
     pub quarantine: Option<Duration>,
     /// Attempts to connect, including the first one and those that failed.
     pub connections_asked_for: u64,

@@ -1,4 +1,4 @@
-//! The request for a lock, and the future that it becomes.
+//! The request for a lock, and its future.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -22,7 +22,7 @@ use crate::time::Instant;
 /// A request for a lock. Await it for a [`Guard`], or call [`Request::wait`] in code that is not
 /// async.
 ///
-/// It does nothing until then. Settings that are invalid are told then, too, as
+/// It does nothing until then. Invalid settings are also reported then, as
 /// [`AcquireError::Invalid`].
 ///
 /// # Cancel safety
@@ -100,31 +100,31 @@ impl<G> Request<G> {
         self
     }
 
-    /// Sets how long the keys live, in whole milliseconds. The configuration's TTL unless set.
+    /// Sets the TTL of the keys, in whole milliseconds. The default is the configuration's TTL.
     ///
-    /// Where an [`Owner`](super::Owner) holds the lock already, a TTL that is longer than the
-    /// lock's extends it, and a shorter one changes nothing.
+    /// If an [`Owner`](super::Owner) already holds the lock, a TTL that is longer than the lock's
+    /// extends it, and a shorter one changes nothing.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Ttl::new(ttl);
         self.set.ttl = true;
         self
     }
 
-    /// Sets how long to wait for the lock. The configuration's timeout unless set, which is 10 s by
-    /// default; `None` waits for as long as it takes.
+    /// Sets how long to wait for the lock. The default is the configuration's timeout, which is 10
+    /// s unless set; `None` waits without a limit.
     ///
-    /// Zero is a single try, as with [`Locker::try_lock`](super::Locker::try_lock): its one round
+    /// Zero is a single try, as with [`Locker::try_lock`](super::Locker::try_lock): its only round
     /// is not cut short.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
     }
 
-    /// Sets how many attempts to make. As many as the timeout allows unless set; zero counts as
-    /// one.
+    /// Sets the maximum number of attempts. The default is as many as the timeout allows; zero
+    /// counts as one.
     ///
-    /// It limits no time, which [`Request::timeout`] does: an attempt is made when the lock may be
-    /// free, and before the first one other callers of this process may have their turn.
+    /// It does not limit the time, as [`Request::timeout`] does: an attempt is made when the lock
+    /// may be free, and other callers of this process may have their turn before the first one.
     pub fn attempts(mut self, limit: u32) -> Self {
         self.attempts = Some(limit.max(1));
         self
@@ -147,16 +147,16 @@ impl<G> Request<G> {
     }
 
     /// Numbers the grant: [`Guard::fencing_token`] is larger than that of every earlier fenced
-    /// grant of this resource, whatever clocks do.
+    /// grant of this resource, whatever the clocks do.
     ///
     /// It takes one round trip if the masters agree on the number, and two if not. Holders whose
-    /// request is not fenced exclude and are excluded all the same.
+    /// requests are not fenced still exclude others and are excluded.
     ///
     /// Each master counts the grants of a resource under
     /// [`Resource::counter_key`](crate::Resource::counter_key), in a key that never expires.
     /// Numbers stay in order as long as a majority of the masters keeps its counters: use
-    /// persistence, and with memory limits `noeviction` or a policy that evicts only keys with a
-    /// TTL (`volatile-…`). With the restart guard, counters that were lost start above all that
+    /// persistence, and under a memory limit `noeviction` or a policy that evicts only keys with a
+    /// TTL (`volatile-…`). With the restart guard, lost counters restart above all numbers that
     /// were issued before, if the masters' clocks differ by no more than its longest TTL. Deleting
     /// a counter restarts its numbering: delete it only together with its resource.
     pub fn fenced(mut self) -> Self {
@@ -164,51 +164,50 @@ impl<G> Request<G> {
         self
     }
 
-    /// Has each renewal and extension put the lock back on masters that lost it or never had it,
+    /// Makes each renewal and extension restore the lock on masters that lost it or never had it,
     /// while a quorum still holds it.
     ///
-    /// So a lock outlives the loss of the masters that granted it, one after the other. A master
-    /// counts again from the next renewal on.
+    /// So a lock outlives the loss of the masters that granted it, one after the other. A restored
+    /// master counts again from the next renewal on.
     pub fn heal(mut self) -> Self {
         self.healing = true;
         self
     }
 
-    /// Waits in one queue with all processes that do so: first come, first served.
+    /// Waits in one queue with the fair requests of all processes: first come, first served.
     ///
-    /// For an exclusive lock of one resource. With readers, several resources or permits the
+    /// It is for an exclusive lock of one resource. For readers, several resources or permits the
     /// request ends with [`ConfigError::FairOfSeveral`], and nothing is sent.
     ///
-    /// A waiter whose place is on a majority of the masters is passed over by nobody that comes
-    /// later and asks to be served fairly, as long as the place is renewed, which it is each third
-    /// of a second. A release wakes one waiter. One that dies while it waits keeps the others
-    /// waiting for one second at most.
+    /// No later fair request overtakes a waiter whose place is on a majority of the masters, as
+    /// long as the place is renewed, every third of a second. A release wakes one waiter. A waiter
+    /// that dies delays the others by one second at most.
     ///
-    /// Exclusion never rests on the queue. Clients that do not ask for a fair lock barge in, and so
-    /// do other libraries. The [page on waiting](crate::guide::waiting) has more.
+    /// Exclusion never depends on the queue. Clients that do not request a fair lock can overtake
+    /// it, and so can other libraries. The [page on waiting](crate::guide::waiting) has more.
     pub fn fair(mut self) -> Self {
         self.fair = true;
         self
     }
 
-    /// Goes on with a lock that was handed over, instead of acquiring a new one: as
+    /// Resumes a lock that was handed over, instead of acquiring a new one: as
     /// [`Locker::resume`](super::Locker::resume) does for a lock of one resource.
     ///
     /// The targets must be those of the lock that was handed over, shared in the same way, or the
     /// request ends with [`ConfigError::ResumedAsAnother`]. A permit is resumed by a request of the
-    /// same semaphore, whatever number of permits that names, and has the same index.
+    /// same semaphore, whatever number of permits that names, and keeps its index.
     pub fn resuming(mut self, lock: Resumption) -> Self {
         self.resumption = Some(lock);
         self
     }
 
-    /// Requests the lock and blocks the calling thread until it is granted, or cannot be.
+    /// Requests the lock and blocks the calling thread until it is granted or has failed.
     ///
     /// # Errors
     /// [`AcquireError`].
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await it, or wait in
+    /// With quorlock-tokio in async code, which it would block: await it, or wait in
     /// `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<G, AcquireError>
@@ -219,7 +218,7 @@ impl<G> Request<G> {
         handle.wait(self.into_future()).unwrap_or(Err(AcquireError::DriverEnded))
     }
 
-    /// With renewal: for as long as was said, or for the configuration's longest hold.
+    /// With renewal: for the requested time, or for the configuration's longest hold.
     pub(super) fn renewed(self) -> Self {
         if self.renew_for.is_some() { self } else { self.renew() }
     }
@@ -265,10 +264,10 @@ impl<G> fmt::Debug for Request<G> {
 /// The future of a [`Request`]. It returns a [`Guard`], or a [`ReadGuard`](super::ReadGuard).
 ///
 /// # Cancel safety
-/// Nothing is sent before the first poll. Dropped at any point after that, it gives the attempt up
-/// and releases the lock on every master that may have granted it, including those whose answers
-/// are still on their way. If other requests of the same [`Owner`](super::Owner) wait for the lock,
-/// the attempt goes on for them.
+/// Nothing is sent before the first poll. If it is dropped at any point after that, it gives the
+/// attempt up and releases the lock on every master that may have granted it, including those whose
+/// answers are still on their way. If other requests of the same [`Owner`](super::Owner) wait for
+/// the lock, the attempt continues for them.
 #[must_use = "futures do nothing until they are polled"]
 pub struct Acquiring<G = Guard> {
     handle: Handle,
@@ -333,7 +332,7 @@ impl<G> Acquiring<G> {
                 }
                 Poll::Ready(Ok(())) => {}
             }
-            // Validity is looked at once more now that the caller takes the lock.
+            // Validity is checked again, now that the caller takes the lock.
             if let Some(Taken { proof, grant, seats }) = this.handle.0.take(*id, slot, *since) {
                 seen.granted(&grant);
                 let targets = seats.map_or_else(|| targets.clone(), |seats| targets.at_seats(seats));
@@ -347,7 +346,7 @@ impl<G> Acquiring<G> {
 }
 
 impl State {
-    /// Starts to seek a lock.
+    /// Starts seeking a lock.
     fn seek(shared: &Shared, wanted: &Acquire) -> Result<Self, AcquireError> {
         let mut seen = Acquisition::begin(wanted);
         let (id, slot, since) = shared.seek(wanted).inspect_err(|error| seen.refused(error))?;

@@ -14,8 +14,8 @@ impl<G> Request<G> {
     /// Acquires the lock, runs `body` while the lock is renewed, and releases it. Returns what
     /// `body` returns.
     ///
-    /// Renewal goes on for the configuration's longest hold unless [`Request::renew_for`] sets
-    /// another limit. `body` gets a [`Watch`], which tells whether the lock is still valid. A body
+    /// Renewal continues for the configuration's longest hold unless [`Request::renew_for`] sets
+    /// another limit. `body` gets a [`Watch`], which shows whether the lock is still valid. A body
     /// that cannot fail returns `Ok::<_, Infallible>(value)`.
     ///
     /// The release is awaited, but its outcome is not returned: it cannot change what was done
@@ -25,7 +25,7 @@ impl<G> Request<G> {
     /// - [`RunError::Invalid`]: the resource or the TTL is invalid, and nothing was sent.
     /// - [`RunError::NotAcquired`]: the lock was not acquired, and `body` was not called.
     /// - [`RunError::Lost`]: the lock was lost before `body` ended. `body`'s future was dropped at
-    ///   the await point at which it was; if it ended at the same time, its result is dropped.
+    ///   its current await point; if it ended at the same time, its result was dropped.
     /// - [`RunError::Body`]: `body` returned this error. The lock was valid until then, and was
     ///   released.
     ///
@@ -38,7 +38,7 @@ impl<G> Request<G> {
         let guard = self.plain().renewed().await.map_err(RunError::of_acquiring)?;
         let mut lost = guard.lost();
         let mut body = pin!(body(guard.watch()));
-        // The loss comes first: a body that would go on after it must not.
+        // The loss is checked first: the body must not continue after it.
         let outcome = poll_fn(|cx| match Pin::new(&mut lost).poll(cx) {
             Poll::Ready(cause) => Poll::Ready(Err(cause)),
             Poll::Pending => body.as_mut().poll(cx).map(Ok),
@@ -46,7 +46,7 @@ impl<G> Request<G> {
         .await;
         let result = outcome.map_err(RunError::Lost)?;
         guard.check().map_err(RunError::Lost)?;
-        // What the masters say now cannot change what has been done under a valid lock.
+        // The masters' answers cannot change what was done under a valid lock.
         let _ = guard.release().await;
         result.map_err(RunError::Body)
     }
@@ -55,8 +55,8 @@ impl<G> Request<G> {
     /// Returns what `body` returns.
     ///
     /// It is [`Request::run`] for code that is not async. `body` cannot be stopped from outside, so
-    /// it asks [`Watch::check`] before whatever must not happen without the lock. A panic in it
-    /// releases the lock.
+    /// it calls [`Watch::check`] before anything that must not happen without the lock. A panic in
+    /// it releases the lock.
     ///
     /// # Errors
     /// - [`RunError::Invalid`]: the resource or the TTL is invalid, and nothing was sent.
@@ -66,8 +66,8 @@ impl<G> Request<G> {
     ///   released.
     ///
     /// # Panics
-    /// With quorlock-tokio inside of async code, which it would block: await [`Request::run`], or
-    /// call this in `spawn_blocking`.
+    /// With quorlock-tokio in async code, which it would block: await [`Request::run`], or call
+    /// this in `spawn_blocking`.
     #[track_caller]
     pub fn run_wait<T, E>(self, body: impl FnOnce(Watch) -> Result<T, E>) -> Result<T, RunError<E>> {
         let guard = self.plain().renewed().wait().map_err(RunError::of_acquiring)?;
@@ -85,7 +85,7 @@ pub enum RunError<E> {
     /// The resource or the TTL is invalid. Nothing was sent, and the body was not called.
     Invalid(ConfigError),
     /// The lock was not acquired, and the body was not called. It is never
-    /// [`AcquireError::Invalid`], for which there is [`RunError::Invalid`].
+    /// [`AcquireError::Invalid`], which becomes [`RunError::Invalid`].
     NotAcquired(AcquireError),
     /// The lock was lost before the body ended.
     Lost(LossCause),
@@ -112,8 +112,8 @@ impl<E> RunError<E> {
         }
     }
 
-    /// Puts all cases into the body's own type of error, where that takes any error:
-    /// `anyhow::Error`, `Box<dyn Error + Send + Sync>`, or one with the two conversions.
+    /// Converts all cases into the body's own error type, if that takes any error: `anyhow::Error`,
+    /// `Box<dyn Error + Send + Sync>`, or one with the two conversions.
     ///
     /// ```
     /// # use quorlock_core::front::{Locker, RunError};

@@ -1,5 +1,5 @@
-//! The encrypted channels of a port, until their handshakes are done. From then on they belong to
-//! the outbox, where callers write.
+//! The encrypted channels of a port, until their handshakes are done. After that they belong to the
+//! outbox, where callers write.
 
 use std::mem;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use super::sync::{Mutex, lock};
 use crate::endpoint::Address;
 use crate::protocol::{Cause, Channel, ChannelState, Config, MasterId, MasterSet, TlsFault};
 
-/// A buffer for decrypted bytes that is larger than this is given back.
+/// A buffer for decrypted bytes that is larger than this is freed.
 const KEPT_PLAIN_BYTES: usize = 64 * 1024;
 
 /// Handshakes under way.
 ///
-/// They are the driver's alone: what a handshake costs, an exchange of keys and the check of a
-/// chain of certificates, is spent under no mutex that a caller needs.
+/// Only the driver uses them: the expensive parts of a handshake, the key exchange and the check of
+/// a certificate chain, run under no mutex that a caller needs.
 pub(super) struct Securing {
     config: Arc<Config>,
     /// Masters whose URLs ask for TLS.
@@ -29,7 +29,7 @@ struct Own {
     handshakes: Vec<Option<Handshake>>,
     /// Where the next connection of each master goes.
     destinations: Vec<Option<Address>>,
-    /// What is decrypted goes through it, so that it is allocated once.
+    /// The buffer for decrypted bytes, allocated once.
     plain: Vec<u8>,
 }
 
@@ -37,7 +37,7 @@ struct Handshake {
     generation: u32,
     channel: Box<dyn Channel>,
     sink: Sink,
-    /// What the socket has yet to take.
+    /// Bytes that the socket has yet to take.
     backlog: Vec<u8>,
     is_full: bool,
 }
@@ -68,7 +68,7 @@ impl Securing {
         self.masters.contains(master)
     }
 
-    /// The next connection of this master goes there.
+    /// The next connection of this master goes to this address.
     pub(super) fn heads_for(&self, master: MasterId, address: &Address) {
         if let Some(destination) = lock(&self.own).destinations.get_mut(master.index()) {
             *destination = Some(address.clone());
@@ -90,8 +90,8 @@ impl Securing {
         Ok(())
     }
 
-    /// Takes what came from the socket, if this connection's handshake is under way. What was
-    /// behind the handshake goes to `plain`.
+    /// Takes what came from the socket, if this connection's handshake is under way. What came
+    /// after the handshake goes to `plain`.
     pub(super) fn received(
         &self,
         master: MasterId,
@@ -103,7 +103,7 @@ impl Securing {
         let place = own.handshakes.get_mut(master.index())?;
         let handshake = place.as_mut().filter(|handshake| handshake.generation == generation)?;
         let state = handshake.channel.open(wire, plain, &mut handshake.backlog);
-        // An error may come with an alert that tells the other side.
+        // After an error, an alert for the other side may be left to write.
         handshake.write();
         let result = match state {
             Ok(ChannelState::Opening) => return Some(Ok(None)),
@@ -116,7 +116,7 @@ impl Securing {
         Some(result.map(|()| Some(secured)))
     }
 
-    /// The connection has ended, or is to be closed.
+    /// The connection has ended, or will be closed.
     pub(super) fn forget(&self, master: MasterId, generation: u32) {
         if self.is_for(master) {
             if let Some(place) = lock(&self.own).handshakes.get_mut(master.index()) {
@@ -158,7 +158,7 @@ impl Securing {
 }
 
 impl Handshake {
-    /// Writes what the socket takes. An error shows when the socket is read.
+    /// Writes what the socket takes. A read of the socket will show an error.
     fn write(&mut self) {
         self.is_full = write(&mut self.sink, &mut self.backlog);
     }

@@ -1,4 +1,4 @@
-//! Semaphores: a number of permits, each of which has one holder.
+//! Semaphores: a number of permits, each with one holder.
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,10 +14,10 @@ use super::request::Request;
 use super::sharing::{Granted, sealed};
 use crate::protocol::{Resumption, SemaphoreInspection, Targets};
 
-/// A number of permits under one name. At most that many holders are let in at once.
+/// A number of permits under one name: at most that many holders at once.
 ///
-/// Each permit is a lock of its own on a majority of the masters. So no more permits are held than
-/// there are, whatever masters fail: counting holders on each master does not promise that, because
+/// Each permit is its own lock on a majority of the masters. So no more permits are held than
+/// exist, whichever masters fail: counting holders on each master does not guarantee that, because
 /// holders may have different majorities.
 ///
 /// Permits are not reentrant: two requests of one caller are two permits.
@@ -41,18 +41,18 @@ impl Semaphore {
         self.locker.permit(Ok(self.targets.clone()))
     }
 
-    /// Requests several permits at once: either all of them are held or none is. The settings and
+    /// Requests several permits at once: either all of them are granted or none. The settings and
     /// the waiting are those of [`Semaphore::acquire`].
     ///
     /// One request asks each master for all of them, and an attempt that gets too few gives back
-    /// what it got. So no two requests wait for each other, each with a part of what both need.
-    /// There is one validity, one renewal and one release for all; a [fenced](Request::fenced)
-    /// request has one number, which is larger than every earlier one of each of the indexes.
+    /// what it got. So two requests never wait for each other, each with a part of what both need.
+    /// All of them share one validity, one renewal and one release; a [fenced](Request::fenced)
+    /// request has one number, which is larger than every earlier one of each index.
     ///
-    /// It may be from 1 to 64 permits ([`Targets::MAX_PERMITS_AT_ONCE`]); other numbers end the
+    /// The number is from 1 to 64 permits ([`Targets::MAX_PERMITS_AT_ONCE`]); other numbers end the
     /// request with
     /// [`ConfigError::UnusablePermitsAtOnce`](crate::ConfigError::UnusablePermitsAtOnce). In a
-    /// semaphore of more than 64 permits they are taken from 64 that follow one another.
+    /// semaphore of more than 64 permits they come from 64 consecutive ones.
     ///
     /// ```
     /// # async fn two(semaphore: quorlock_core::front::Semaphore) -> Result<(), Box<dyn std::error::Error>> {
@@ -65,8 +65,9 @@ impl Semaphore {
     /// ```
     ///
     /// # Not guaranteed
-    /// Progress of a request for many permits among other processes that want few: it needs all of
-    /// them free at one moment. In this process, those that come later wait behind it.
+    /// There is no guarantee of progress for a request for many permits while other processes
+    /// request few: it needs all of them free at one moment. In this process, later requests wait
+    /// behind it.
     pub fn acquire_many(&self, permits: u32) -> Request<Permits> {
         self.locker.permit(self.targets.permits(permits))
     }
@@ -74,9 +75,9 @@ impl Semaphore {
     /// Asks all masters which permits are held, by which holders and for how long. It changes
     /// nothing.
     ///
-    /// It is for people, for tests and for metrics, as [`Locker::inspect`] is, and says in the same
-    /// way what is ours. One request asks each master for all permits, which takes it about 3 ms
-    /// if 1,024 are held.
+    /// It is for people, for tests and for metrics, like [`Locker::inspect`], and reports in the
+    /// same way what is ours. One request asks each master for all permits, which takes it about 3
+    /// ms if 1,024 are held.
     ///
     /// ```
     /// # async fn look(locker: quorlock_core::front::Locker) -> Result<(), Box<dyn std::error::Error>> {
@@ -86,29 +87,30 @@ impl Semaphore {
     /// # }
     /// ```
     ///
-    /// The future's errors are [`InspectError`](crate::InspectError)'s. That masters do not answer
-    /// is none of them.
+    /// The future's errors are [`InspectError`](crate::InspectError)'s. Masters that do not answer
+    /// are no error.
     pub fn inspect(&self) -> Inspecting<SemaphoreInspection> {
         self.locker.inspect_permits(self.targets.clone())
     }
 
-    /// Deletes the keys of the permit with this index on all masters, for any holder, as
+    /// Deletes the keys of the permit with this index on all masters, whatever its holder, as
     /// [`Locker::force_release`] deletes a lock's. To clear all permits, call it for each of those
     /// that an [inspection](Self::inspect) shows as held.
     ///
-    /// An index above those of this semaphore is that of a client with more permits. The outcome
-    /// names the permit by its key.
+    /// An index above this semaphore's belongs to a client with more permits. The outcome names the
+    /// permit by its key.
     ///
     /// The future's errors are [`ForceReleaseError`](crate::ForceReleaseError)'s, also for an index
-    /// that no permit has: from 1,024 on.
+    /// that no permit can have: from 1,024 on.
     pub fn force_release(&self, index: u32) -> ForceReleasing {
         self.locker.force_release_permit(&self.targets, index)
     }
 
     /// Releases permits that were handed over, by what [`hand_over`](Permit::hand_over) returned.
-    /// The future waits for the masters' answers and tells whether a quorum still held all of them.
+    /// The future waits for the masters' answers and returns whether a quorum still held all of
+    /// them.
     ///
-    /// The semaphore must be that of the permits, whatever number of permits it names. Otherwise
+    /// The semaphore must have the permits' name; its number of permits does not matter. Otherwise
     /// the future ends with
     /// [`ConfigError::ResumedAsAnother`](crate::ConfigError::ResumedAsAnother), and nothing is
     /// sent. Its other errors are [`ReleaseError`](super::ReleaseError)'s.
@@ -131,13 +133,13 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// A permit that is held. It tells what a [`Guard`] tells, and has the same ends.
+/// A permit that is held. It offers what a [`Guard`] offers, and ends in the same ways.
 #[must_use = "dropping a permit releases it"]
 pub struct Permit(Guard);
 
 impl Permit {
-    /// Returns which of the permits it is, counted from zero. No two holders have the same one at
-    /// the same time, so it can name a shard, a port or a worker.
+    /// Returns the permit's index, counted from zero. No two holders have the same one at the same
+    /// time, so it can name a shard, a port or a worker.
     pub fn index(&self) -> u32 {
         self.0.targets.seats().numbers().next().unwrap_or(0).into()
     }
@@ -169,8 +171,7 @@ impl Permit {
     /// ```
     ///
     /// # Errors
-    /// As [`Guard::hand_over`]. The guard that [`HandOverError::Shared`] gives back is of the
-    /// permit.
+    /// As [`Guard::hand_over`]. The guard that [`HandOverError::Shared`] returns is the permit's.
     pub fn hand_over(self) -> Result<Resumption, HandOverError> {
         self.0.hand_over()
     }
@@ -190,13 +191,14 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// Several permits that are held together. It tells what a [`Guard`] tells, and has the same ends.
+/// Several permits that are held together. It offers what a [`Guard`] offers, and ends in the same
+/// ways.
 #[must_use = "dropping permits releases them"]
 pub struct Permits(Guard);
 
 impl Permits {
-    /// Returns which of the permits they are, counted from zero. No other holder has any of them at
-    /// the same time.
+    /// Returns the permits' indexes, counted from zero. No other holder has any of them at the same
+    /// time.
     pub fn indexes(&self) -> impl Iterator<Item = u32> + use<> {
         self.0.targets.seats().numbers().map(u32::from)
     }

@@ -22,8 +22,8 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// The parts of the front. Commands change the engine; the outbox carries out what that brought
-/// about, and tells the mailbox what only the driver can do.
+/// The parts of the front. Commands change the engine; the outbox carries out the outputs, and
+/// passes what only the driver can do to the mailbox.
 pub(super) struct Shared {
     pub(super) host: Arc<dyn Host>,
     pub(super) config: Arc<Config>,
@@ -32,8 +32,8 @@ pub(super) struct Shared {
     pub(super) mailbox: Mailbox,
 }
 
-/// What remains of the machine's outputs once they are collected: code of others is called under no
-/// mutex.
+/// What remains to be done once the machine's outputs are collected: user code is called without a
+/// mutex held.
 #[derive(Default)]
 pub(super) struct Rest {
     demands: Vec<Demand>,
@@ -68,13 +68,12 @@ impl Shared {
         self.host.is_forked()
     }
 
-    /// The engine, to be looked at, or changed where that brings about no outputs.
+    /// The engine, for reading, or for changes that produce no outputs.
     pub(super) fn engine(&self) -> MutexGuard<'_, Engine> {
         lock(&self.engine)
     }
 
-    /// Changes the engine at this instant. What that brings about waits in it for a flush of the
-    /// outbox.
+    /// Changes the engine at this instant. The outputs wait in it for a flush of the outbox.
     #[inline]
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Engine, Instant) -> R) -> R {
         let mut engine = lock(&self.engine);
@@ -84,7 +83,7 @@ impl Shared {
 
     // Commands.
 
-    /// Starts what ends with an event.
+    /// Starts a command that ends with an event.
     pub(super) fn begin<E>(
         &self,
         subject: Subject,
@@ -95,7 +94,7 @@ impl Shared {
         Ok(begun)
     }
 
-    /// Starts what ends with an event. The caller flushes.
+    /// Starts a command that ends with an event. The caller flushes.
     fn begin_unflushed<E>(
         &self,
         subject: Subject,
@@ -110,7 +109,7 @@ impl Shared {
         Ok((id, slot))
     }
 
-    /// Starts to seek a lock, and tells since when. The caller flushes.
+    /// Starts seeking a lock, and returns the start time. The caller flushes.
     pub(super) fn seek(&self, wanted: &Acquire) -> Result<(LockId, Arc<Slot>, Instant), AcquireError> {
         let mut since = Instant::ORIGIN;
         let (id, slot) = self.begin_unflushed(Subject::of(&wanted.targets), |engine, now| {
@@ -136,20 +135,20 @@ impl Shared {
             let proof = lock.resumption()?;
             engine.figures.granted(lock.attempts(), now.since(since));
             let grant = GrantFields::of(lock, engine.machine.config().quorum, valid_until.since(now));
-            // Under the machine's mutex, so that a loss that is told next is not overwritten.
+            // Under the machine's mutex, so that a loss delivered next is not overwritten.
             slot.set_valid_until(valid_until);
             Some(Taken { proof, grant, seats: lock.seats() })
         })
     }
 
-    /// Changes the engine, then carries out what that brought about.
+    /// Changes the engine, then carries out the outputs.
     pub(super) fn command<R>(&self, change: impl FnOnce(&mut Engine, Instant) -> R) -> R {
         let result = self.change(change);
         self.outbox.flush(self);
         result
     }
 
-    /// Gives a lock up without waiting for what the masters say. `count` is called if it has not
+    /// Gives a lock up without waiting for the masters' answers. `count` is called if it had not
     /// ended before.
     pub(super) fn cancel(&self, id: LockId, count: impl FnOnce(&mut Figures)) {
         if self.is_forked() {
@@ -173,7 +172,7 @@ impl Shared {
         });
     }
 
-    /// The driver is gone: nothing is read any more, so all that wait are told.
+    /// The driver is gone: nothing is read any more, so all waiting callers are notified.
     pub(super) fn driver_ended(&self) {
         self.outbox.end_gathering(self);
         let mut woken = Woken::default();
@@ -238,14 +237,14 @@ impl Outputs for Shared {
 
 /// The machine, with the slots of the callers that wait for its events, and the counts for reports.
 ///
-/// While its mutex is held no system call is made but the one for random bytes, and no code of
-/// others runs.
+/// While its mutex is held, the only system call is the one for random bytes, and no user code
+/// runs.
 pub(super) struct Engine {
     pub(super) machine: Machine<HostEntropy>,
     pub(super) figures: Figures,
-    /// By [`LockId::index`], with the id, as an index is used again.
+    /// By [`LockId::index`], with the id, because indexes are reused.
     slots: Vec<Option<(LockId, Arc<Slot>)>>,
-    /// What has been told of the masters.
+    /// What has been reported of the masters.
     told: Told,
     driver_ended: bool,
 }
@@ -254,12 +253,12 @@ pub(super) struct Engine {
 pub(super) struct Taken {
     pub(super) proof: Resumption,
     pub(super) grant: GrantFields,
-    /// Of a permit.
+    /// The seats, if it is a permit.
     pub(super) seats: Option<Seats>,
 }
 
 impl Engine {
-    /// Leaves a lock to the process that is given its token.
+    /// Leaves a lock to the process that gets its token.
     pub(super) fn hand_over(&mut self, id: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.machine.hand_over(id, now)?;
         self.forget(id);
@@ -267,15 +266,15 @@ impl Engine {
         Some(handed)
     }
 
-    /// Has a slot told what becomes of a lock.
+    /// Delivers a lock's events to this slot.
     fn insert(&mut self, id: LockId, slot: &Arc<Slot>) {
         if self.driver_ended {
             slot.driver_ended(&mut Woken::default());
         }
         if self.slots.len() <= id.index() {
             if self.slots.capacity() <= id.index() {
-                // By a quarter: what tens of thousands of locks leave unused would be theirs to
-                // pay.
+                // Grow by a quarter: with tens of thousands of locks, doubling would leave much
+                // memory unused.
                 self.slots.reserve_exact(16 + self.slots.len() / 4);
             }
             self.slots.resize(id.index() + 1, None);
@@ -285,7 +284,7 @@ impl Engine {
         }
     }
 
-    /// From now on no slot is told of this lock. Returns whether one was to be told.
+    /// From now on no slot gets this lock's events. Returns whether one did before.
     pub(super) fn forget(&mut self, id: LockId) -> bool {
         let place = self.slots.get_mut(id.index());
         place.is_some_and(|place| place.take_if(|(other, _)| *other == id).is_some())
@@ -336,7 +335,7 @@ impl Entropy for HostEntropy {
     }
 }
 
-/// A user's share of the whole; the driver ends when the last one is gone.
+/// A user's reference to the front; the driver ends when the last one is gone.
 pub(super) struct Handle(pub(super) Arc<Shared>);
 
 impl Handle {
@@ -345,8 +344,8 @@ impl Handle {
         Self(Arc::clone(shared))
     }
 
-    /// Keeps the calling thread until a future is ready, in the way of the transport; `None` if
-    /// that gave up first.
+    /// Blocks the calling thread until a future is ready, in the transport's way; `None` if the
+    /// transport gave up first.
     ///
     /// # Panics
     /// In a thread that runs async code for the runtime that drives the locker: it would wait for
@@ -355,7 +354,7 @@ impl Handle {
     pub(super) fn wait<F: Future + Unpin>(&self, mut future: F) -> Option<F::Output> {
         let shared = &self.0;
         if shared.is_forked() {
-            // Nothing in the child could wake it.
+            // Nothing in the child could wake the thread.
             return match Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(ready) => Some(ready),
                 Poll::Pending => None,
@@ -383,8 +382,8 @@ impl Clone for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if self.0.is_forked() {
-            // The sockets are the parent's, too: closing the child's copies may take them out of
-            // the parent's reactor.
+            // The sockets also belong to the parent: closing the child's copies may remove them
+            // from the parent's reactor.
             mem::forget(Arc::clone(&self.0));
         } else {
             self.0.mailbox.remove_user();

@@ -1,4 +1,4 @@
-//! Readers and writers: what a shared lock is held by, and how a writer becomes a reader.
+//! Readers and writers: the guards of shared locks, and how a writer becomes a reader.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,16 +9,16 @@ use super::handles::HandOverError;
 use super::release::Release;
 use crate::protocol::Resumption;
 
-/// The guard of a lock that [`Locker::write`](super::Locker::write) requested: an exclusive lock as
-/// any other.
+/// The guard of a lock that [`Locker::write`](super::Locker::write) requested: an exclusive lock
+/// like any other.
 pub type WriteGuard = Guard;
 
-/// A lock that is shared: with readers, or with others of one group.
+/// A lock that is shared with readers, or within one group.
 ///
-/// It tells what a [`Guard`] tells, and has the same ends: [`Guard`] describes validity, dropping
-/// and the other ends. It keeps those out that do not share with it, as long as it is valid.
+/// It offers what a [`Guard`] offers, and ends in the same ways: [`Guard`] describes validity and
+/// dropping. As long as it is valid, it keeps out all clients that do not share with it.
 ///
-/// Each reader's lock ends by itself. Readers that live on do not keep a dead one's lock alive.
+/// Each reader's lock expires on its own. Live readers do not keep a dead reader's lock alive.
 #[must_use = "dropping a guard releases its lock"]
 pub struct ReadGuard(Guard);
 
@@ -29,7 +29,7 @@ impl ReadGuard {
     }
 
     /// Releases the lock, but keeps writers out until `at_least` has passed since the grant. Those
-    /// who share it come in. See [`Guard::release_after`].
+    /// that share it are let in. See [`Guard::release_after`].
     pub fn release_after(self, at_least: Duration) -> Release {
         self.0.release_after(at_least)
     }
@@ -38,8 +38,8 @@ impl ReadGuard {
     /// request with [`Request::resuming`](super::Request::resuming). See [`Guard::hand_over`].
     ///
     /// # Errors
-    /// As [`Guard::hand_over`]. The guard that [`HandOverError::Shared`] gives back is of the
-    /// shared lock.
+    /// As [`Guard::hand_over`]. The guard that [`HandOverError::Shared`] returns is the shared
+    /// lock's.
     pub fn hand_over(self) -> Result<Resumption, HandOverError> {
         self.0.hand_over()
     }
@@ -65,17 +65,17 @@ impl fmt::Debug for ReadGuard {
 }
 
 impl Guard {
-    /// Shares with readers from now on what this guard locks exclusively. Nothing is awaited: the
-    /// lock is as valid as it was, and its token and fencing token stay. The masters are told by an
-    /// extension, so the lock is renewed once.
+    /// Turns this exclusive lock into a reader's, without waiting: the lock is as valid as before,
+    /// and its token and fencing token stay. An extension informs the masters, so the lock is
+    /// renewed once.
     ///
-    /// Readers that wait come in as the masters hear of it. No writer comes between.
+    /// Waiting readers are let in as the masters learn of it. No writer gets the lock in between.
     ///
     /// # Errors
-    /// The guard is given back, and the lock is as it was, if anything else may act for the lock as
-    /// a writer ([`Guard::ties`]): another handle, a process that knows its
-    /// [`resumption`](Guard::resumption), or, where it was resumed, the one that handed it over. So
-    /// is the guard of a lock that was lost.
+    /// Returns the guard, with the lock unchanged, if anything else can act for the lock as a
+    /// writer ([`Guard::ties`]): another handle, a process that knows its
+    /// [`resumption`](Guard::resumption), or, if it was resumed, the one that handed it over.
+    /// Returns the guard, too, if the lock was lost.
     pub fn downgrade(self) -> Result<ReadGuard, WriteGuard> {
         let handles = &self.watch.slot.handles;
         if self.watch.is_forked() || !self.ties().is_none() || !handles.close() {
@@ -90,7 +90,7 @@ impl Guard {
     }
 }
 
-/// What a request is granted.
+/// What a request returns when it is granted.
 pub trait Granted: sealed::OfGuard {}
 
 impl Granted for Guard {}

@@ -11,16 +11,16 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// One lock as its caller sees it. The machine's events come in on one side, futures look in on the
+/// One lock as its caller sees it. The machine's events come in on one side, futures poll on the
 /// other.
 pub(super) struct Slot {
-    /// The end of validity in nanoseconds; zero before the grant and after the loss. Apart, so that
-    /// a holder can look at it with one reading of the clock.
+    /// The end of validity in nanoseconds; zero before the grant and after the loss. Outside the
+    /// mutex, so that a check costs a holder one reading of the clock.
     valid_until: AtomicU64,
     inner: Mutex<Inner>,
     /// The guards of the lock.
     pub(super) handles: Handles,
-    /// What it is about, for observers.
+    /// The lock's targets, for observers.
     pub(super) subject: Subject,
 }
 
@@ -29,19 +29,20 @@ struct Inner {
     outcome: Option<Outcome>,
     loss: Option<LossCause>,
     driver_ended: bool,
-    /// Who waits for any of these: nearly always one, who seeks the lock or releases it.
+    /// The waker of the caller that waits for any of these. There is nearly always one only, which
+    /// seeks or releases the lock.
     holder: Option<Waker>,
-    /// Nothing for most locks.
+    /// `None` for most locks.
     others: Option<Box<Others>>,
 }
 
-/// What belongs to those who extend a lock and who watch it.
+/// State of the callers that extend a lock or watch it.
 #[derive(Default)]
 struct Others {
     /// Extensions that a caller waits for, with their results.
     extended: Vec<(ExtensionId, Option<Result<Instant, ExtendError>>)>,
     waiting: Vec<(Waiter, Waker)>,
-    /// How many have ever watched it.
+    /// How many watchers there have ever been.
     watchers: u64,
 }
 
@@ -55,11 +56,11 @@ enum Outcome {
     ForceReleased(Box<ForceReleased>),
 }
 
-/// One future that waits. A future that is dropped takes its waker back, or those of a long hold
-/// would pile up.
+/// One future that waits. A dropped future removes its waker, or wakers would pile up during a long
+/// hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
-    /// Who seeks the lock, and later who releases it.
+    /// The caller that seeks the lock, and later the one that releases it.
     Holder,
     Extension(ExtensionId),
     Watcher(u64),
@@ -86,7 +87,7 @@ impl Inner {
         self.others.get_or_insert_default()
     }
 
-    /// Has this waker called for the waiter, and returns the one that it replaces.
+    /// Registers this waker for the waiter, and returns the one that it replaces.
     fn wait(&mut self, waiter: Waiter, waker: &Waker) -> Option<Waker> {
         if waiter == Waiter::Holder {
             let is_there = self.holder.as_ref().is_some_and(|there| there.will_wake(waker));
@@ -117,7 +118,7 @@ impl Slot {
         self.valid_until.store(instant.as_nanos(), Ordering::Release);
     }
 
-    /// Keeps an event for whom it concerns, and hands over who is to be woken.
+    /// Keeps an event for the callers that it concerns, and collects their wakers.
     pub(super) fn deliver(&self, event: Event, woken: &mut Woken) {
         let mut inner = lock(&self.inner);
         match event {
@@ -125,8 +126,8 @@ impl Slot {
             Event::NotAcquired { error, .. } => {
                 inner.outcome = Some(Outcome::Acquired(Err(Box::new(error))));
             }
-            // What was decided before the holder let go may be delivered after it, and revives
-            // nothing.
+            // An event from before the holder gave the lock up may be delivered later; it must not
+            // revive the lock.
             Event::Renewed { valid_until, .. } => {
                 if inner.loss.is_none() {
                     self.set_valid_until(valid_until);
@@ -144,7 +145,7 @@ impl Slot {
             }
             Event::Lost { cause, .. } => {
                 self.set_valid_until(Instant::ORIGIN);
-                // What ended it first remains the cause.
+                // The first cause remains.
                 inner.loss.get_or_insert(cause);
             }
             Event::Released { outcome, .. } => inner.outcome = Some(Outcome::Released(outcome)),
@@ -160,14 +161,14 @@ impl Slot {
         inner.wake_all(woken);
     }
 
-    /// Nobody drives any more: what is awaited will not come, and what is held is lost, as nobody
+    /// The driver is gone: awaited events will not come, and a held lock is lost, as nothing
     /// watches it.
     pub(super) fn driver_ended(&self, woken: &mut Woken) {
         lock(&self.inner).driver_ended = true;
         self.end(LossCause::DriverEnded, woken);
     }
 
-    /// Validity ends, and watchers learn it. What ended it first remains the cause.
+    /// Validity ends, and watchers learn it. The first cause remains.
     pub(super) fn end(&self, cause: LossCause, woken: &mut Woken) {
         let mut inner = lock(&self.inner);
         self.set_valid_until(Instant::ORIGIN);
@@ -182,8 +183,8 @@ impl Slot {
         })
     }
 
-    /// For another caller that would share the grant: takes the news of it and returns `true`, or
-    /// returns `false` once there will be none. An error is left for the caller that it belongs to.
+    /// For another caller that would share the grant: returns `true` if it has come, and `false` if
+    /// it never will. An error is left for the caller that it belongs to.
     pub(super) fn poll_granted(&self, watcher: Waiter, cx: &Context<'_>) -> Poll<bool> {
         self.poll(watcher, cx, |inner| match inner.outcome {
             Some(Outcome::Acquired(Ok(()))) => inner.outcome.take().map(|_| true),
@@ -192,7 +193,7 @@ impl Slot {
         })
     }
 
-    /// Wakes all waiters, so that they look at what has changed beside this slot.
+    /// Wakes all waiters, so that they look at a change outside this slot.
     pub(super) fn wake_all(&self, woken: &mut Woken) {
         lock(&self.inner).wake_all(woken);
     }
@@ -273,7 +274,7 @@ impl Slot {
         lock(&self.inner).others().extended.push((id, None));
     }
 
-    /// Forgets an extension that nobody waits for any more.
+    /// Forgets an extension whose caller no longer waits.
     pub(super) fn forget_extension(&self, id: ExtensionId) {
         lock(&self.inner).others().extended.retain(|(other, _)| *other != id);
         self.forget(Waiter::Extension(id));
@@ -282,8 +283,8 @@ impl Slot {
     /// A waiter is gone.
     pub(super) fn forget(&self, waiter: Waiter) {
         let forgotten = lock(&self.inner).stop_waiting(waiter);
-        // Not under the mutex: a waker may be the last thing that keeps a task, and the task a
-        // guard.
+        // Not under the mutex: the waker may be the last reference to a task, and the task may own
+        // a guard.
         drop(forgotten);
     }
 
@@ -332,8 +333,8 @@ mod tests {
         let watcher = slot.new_watcher();
         assert!(slot.poll_lost(watcher, &Context::from_waker(&waker)).is_pending());
         for _ in 0..100 {
-            // Each with another waker, as in a set of futures that is made anew for each turn of a
-            // loop, and one with the waker that stays.
+            // Each with another waker, as in a set of futures that is rebuilt for each turn of a
+            // loop, and one whose waker stays.
             let other = Waker::from(Arc::new(Flag::default()));
             for waker in [&other, &waker] {
                 let watcher = slot.new_watcher();

@@ -1,5 +1,4 @@
-//! Connections of the caller's own: streams of bytes that wake tasks, made into sockets for the
-//! driver.
+//! The caller's own connections: async byte streams as sockets of the driver.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, Write};
@@ -13,26 +12,26 @@ use super::sync::contain;
 use crate::endpoint::Address;
 use crate::protocol::{Cause, Panicked};
 
-/// A stream of bytes in both directions: what the `AsyncRead` and `AsyncWrite` of runtimes have in
-/// common. [`Driver::open_through`](super::Driver::open_through) opens connections that are such
-/// streams.
+/// A stream of bytes in both directions: the common part of the runtimes' `AsyncRead` and
+/// `AsyncWrite`. [`Driver::open_through`](super::Driver::open_through) opens connections that are
+/// such streams.
 ///
-/// A call that is pending has `cx` woken when it is worth another call. Only the driver reads.
-/// Callers write on any thread, while they hold mutexes of the front, so that a waker which is
-/// called inside of a method must not poll the driver there: no method may block, nor call the
-/// locker, nor may dropping the stream. An error or a panic ends the connection.
+/// After a pending call, `cx` is woken when another call may succeed. Only the driver reads.
+/// Callers write on any thread, while they hold mutexes of the front. So a waker that a method
+/// calls must not poll the driver there, and neither a method nor the stream's drop may block or
+/// call the locker. An error or a panic ends the connection.
 pub trait Stream: Send + 'static {
-    /// Reads into `buffer` and tells how many bytes came; zero is the end.
+    /// Reads into `buffer` and returns the number of bytes; zero is the end.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
 
-    /// Takes bytes and tells how many.
+    /// Takes bytes and returns how many.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
 
-    /// Has what was taken reach the other side. It is called behind each write.
+    /// Sends the taken bytes on to the other side. It is called after each write.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
-/// Asks a connector for a stream. The call, the future and the stream are code of others.
+/// Asks a connector for a stream. The call, the future and the stream are user code.
 pub(super) async fn connect<C, F, S>(connector: Arc<C>, to: Address) -> Result<Streamed<S>, Cause>
 where
     C: Fn(Address) -> F,
@@ -54,8 +53,7 @@ where
     .await
 }
 
-/// A stream as the driver's socket. The driver reads it, and callers write to it through a
-/// [`Sink`].
+/// A stream as the driver's socket. The driver reads it, and callers write through a [`Sink`].
 pub(super) struct Streamed<S> {
     stream: Arc<Mutex<Shared<S>>>,
     alert: Arc<Alert>,
@@ -65,12 +63,11 @@ pub(super) struct Streamed<S> {
 
 struct Shared<S> {
     stream: Contained<S>,
-    /// Why nothing more can be written. Reading tells it, behind what has come.
+    /// Why nothing more can be written. Reads report it, after the bytes that have come.
     fault: Option<io::Error>,
 }
 
-/// Code of others, of which dropping is one more call: it happens where many callers are carried
-/// out for.
+/// User code, whose drop is also a call of it: it may run on a thread that works for many callers.
 struct Contained<T>(Option<T>);
 
 impl<T> Drop for Contained<T> {
@@ -79,15 +76,16 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Wakes the driver, and notes that the stream is to be looked at.
+/// Wakes the driver, and notes that the stream needs a look.
 ///
-/// Reading and writing register the same waker, so that a stream with room for one only wakes both.
+/// Reading and writing register the same waker, so that a stream that keeps only one waker wakes
+/// both sides.
 struct Alert {
     is_raised: AtomicBool,
     driver: Mutex<Waker>,
 }
 
-/// Nothing that runs under these mutexes panics without being contained.
+/// Every panic under these mutexes is contained.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -105,7 +103,7 @@ impl Wake for Alert {
 }
 
 impl Alert {
-    /// Has this task woken from now on.
+    /// From now on this task is woken.
     fn follow(&self, cx: &Context<'_>) {
         let mut driver = lock(&self.driver);
         if !driver.will_wake(cx.waker()) {
@@ -132,7 +130,7 @@ impl<S> Streamed<S> {
 }
 
 impl<S: Stream> Shared<S> {
-    /// Calls the stream, and makes a panic an error.
+    /// Calls the stream, and turns a panic into an error.
     fn call<T>(&mut self, call: impl FnOnce(&mut S) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         contain(|| self.stream.0.as_mut().map(call))
             .flatten()
@@ -147,7 +145,7 @@ impl<S: Stream> Socket for Streamed<S> {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], look: bool) -> Poll<io::Result<usize>> {
         self.alert.follow(cx);
-        // Before the stream is looked at, so that what comes in between is not missed.
+        // Before the stream is polled, so that nothing in between is missed.
         if !self.alert.is_raised.swap(false, Ordering::SeqCst) && !look {
             return Poll::Pending;
         }
@@ -170,7 +168,7 @@ impl<S: Stream> Socket for Streamed<S> {
 
     fn poll_write(&mut self, cx: &mut Context<'_>, write: &mut dyn FnMut() -> bool) -> Poll<()> {
         self.alert.follow(cx);
-        // `write` comes to the sink, which registers the waker.
+        // `write` reaches the sink, which registers the waker.
         if write() {
             return Poll::Ready(());
         }
@@ -187,14 +185,14 @@ struct Sink<S> {
     stream: Arc<Mutex<Shared<S>>>,
     alert: Arc<Alert>,
     waker: Waker,
-    /// Bytes that the stream has taken and may keep back. The front takes them for not written, and
-    /// comes again with them when the stream has woken the driver.
+    /// Bytes that the stream has taken and may not have flushed. The front treats them as not
+    /// written, and passes them again when the stream has woken the driver.
     unflushed: usize,
 }
 
 impl<S: Stream> Write for Sink<S> {
-    /// After an error it calls itself full: that brings the driver to read, which tells the error.
-    /// It wakes nobody itself, since its caller holds mutexes.
+    /// After an error the sink reports itself as full: that makes the driver read, which returns
+    /// the error. It wakes no task itself, since its caller holds mutexes.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut cx = Context::from_waker(&self.waker);
         let mut shared = lock(&self.stream);

@@ -14,7 +14,7 @@ struct Ends {
     written: Vec<u8>,
     flushed: usize,
     room: usize,
-    /// What was written is kept back until the test says so.
+    /// Whether written bytes are kept back until the test releases them.
     keeps_back: bool,
     fails: Option<io::ErrorKind>,
     panics: bool,
@@ -119,7 +119,7 @@ fn the_driver_is_woken_for_what_comes_and_reads_until_nothing_is_left() {
     let (mut streamed, _sink) = toy.opened(&waker);
     let cx = &mut Context::from_waker(&waker);
     let mut buffer = [0; 2];
-    // Nobody has looked at it yet.
+    // It has not been polled yet.
     assert!(streamed.poll_readable(cx).is_ready());
     assert!(streamed.poll_read(cx, &mut buffer, false).is_pending());
     assert!(streamed.poll_readable(cx).is_pending());
@@ -178,7 +178,7 @@ fn an_error_of_writing_is_told_by_reading_behind_what_has_come() {
     assert!(streamed.poll_read(cx, &mut buffer, false).is_pending());
     toy.ends().to_read.extend(b"-ERR");
     toy.ends().fails = Some(io::ErrorKind::BrokenPipe);
-    // The front takes it for full, and has the driver come.
+    // The front treats it as full, and wakes the driver.
     assert!(is_full(sink.write(b"abc")));
     assert_eq!(count.0.load(Ordering::SeqCst), 0, "its caller holds mutexes");
     assert!(streamed.poll_readable(cx).is_ready());
@@ -196,7 +196,7 @@ fn a_stream_that_panics_or_takes_nothing_is_an_error() {
         let (mut streamed, mut sink) = toy.opened(&waker);
         toy.ends().panics = panics;
         toy.ends().room = 9;
-        // Zero bytes taken of some are an error; of none they are made one here.
+        // Taking zero of some bytes is an error; here even an empty write counts as one.
         assert!(is_full(sink.write(if panics { b"abc" } else { b"" })));
         let read = streamed.poll_read(&mut Context::from_waker(&waker), &mut [0; 8], false);
         let Poll::Ready(Err(error)) = read else { panic!("no error") };
@@ -227,7 +227,7 @@ fn what_comes_while_a_stream_is_read_brings_the_driver_back() {
     assert!(matches!(streamed.poll_read(&mut cx, &mut buffer, false), Poll::Ready(Ok(3))));
 }
 
-/// The last side goes where outputs of many callers are carried out.
+/// The last side is dropped on a thread that works for many callers.
 #[test]
 fn a_stream_that_panics_when_it_is_dropped_stops_nobody() {
     struct Fragile(Toy);

@@ -1,5 +1,5 @@
 //! What the front's threads share: mutexes and atomics (the standard library's, or loom's where
-//! loom checks what is built on them), and how wakers are called, which belong to others.
+//! loom checks what is built on them), and how foreign wakers are called.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -18,7 +18,7 @@ pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering,
 #[cfg(not(all(test, loom)))]
 pub(super) use std::sync::{Mutex, MutexGuard};
 
-/// Locks a mutex, poisoned or not: what runs under the front's mutexes leaves them valid at every
+/// Locks a mutex, poisoned or not: the front's code keeps the data under its mutexes valid at every
 /// point.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,11 +51,11 @@ impl Woken {
     }
 }
 
-/// Calls code of others, a waker or a subscriber, and ends its panic here. The calling thread
-/// carries out for many callers, who must not pay for it; the panic hook has reported it by then.
-/// `None` if it panicked.
+/// Calls user code, a waker or a subscriber, and contains its panic. The calling thread works for
+/// many callers, which must not suffer from it; the panic hook has already reported it. `None` if
+/// it panicked.
 pub(super) fn contain<R>(call: impl FnOnce() -> R) -> Option<R> {
-    // Dropping the payload would be one more call of that code.
+    // Dropping the payload would call that code again.
     catch_unwind(AssertUnwindSafe(call)).map_err(std::mem::forget).ok()
 }
 
@@ -65,7 +65,7 @@ mod real {
 
     use super::{Mutex, MutexGuard};
 
-    /// A mutex that may be found taken.
+    /// A mutex that callers may try instead of waiting for it.
     pub(in crate::front) struct TryMutex<T>(Mutex<T>);
 
     impl<T> TryMutex<T> {
@@ -87,9 +87,9 @@ mod real {
     }
 }
 
-/// loom releases a mutex in one step with what its holder did before, so that nobody finds it taken
-/// between the two. Here an operation stands in between, on something that those who try the mutex
-/// touch, too.
+/// loom releases a mutex in one step with its holder's previous operation, so that no thread finds
+/// it locked between the two. This adds an operation in between, on something that threads that try
+/// the mutex also touch.
 #[cfg(all(test, loom))]
 mod explored {
     use std::ops::{Deref, DerefMut};

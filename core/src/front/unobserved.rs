@@ -1,4 +1,4 @@
-//! What stands in for `observe` without the feature `tracing`: nothing, at no cost.
+//! Replaces `observe` without the feature `tracing`: it does nothing, at no cost.
 
 use std::time::Duration;
 

@@ -9,28 +9,28 @@ use crate::protocol::{
 };
 use crate::wire::ServerError;
 
-/// How often a master is asked to delete a key because another token stood there when it was to
-/// delete the one that it had named. Each try is for a lock that changed hands within a round trip:
-/// fewer give up on a lock that is merely busy, more keep on where clients never leave it alone.
+/// How often a master is asked again to delete a key because another holder had taken it in the
+/// meantime. Each try is for a lock that changed hands within a round trip. Smaller: it gives up on
+/// a merely busy lock. Larger: it keeps trying while clients take the lock all the time.
 const TRIES: u8 = 8;
 
-/// Has all masters delete a lock's key.
+/// Makes all masters delete a lock's key.
 ///
-/// Each is asked twice: it names the holder's fingerprint, and then deletes the key of that holder.
-/// So a request that a stopped server executes late does nothing to a later holder.
+/// Each is asked twice: first to name the holder's fingerprint, then to delete that holder's key.
+/// So a request that a stopped server executes late does not affect a later holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Clearance {
     id: LockId,
     resource: Resource,
-    /// Empty once the outcome has been told.
+    /// Empty once the outcome has been reported.
     masters: Vec<Progress>,
 }
 
-/// How far one master has come.
+/// The progress of one master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Progress {
     tries: u8,
-    /// Whether it has been asked once more, because its connection had been quiet for long.
+    /// Whether it was asked again because its connection had been quiet for long.
     is_repeated: bool,
     outcome: Option<Result<Deletion, Cause>>,
 }
@@ -50,7 +50,7 @@ impl Clearance {
         let digits = fingerprint.map(|fingerprint| format!("{fingerprint:016x}")).unwrap_or_default();
         let names: [&[u8]; 1] = [&self.resource.shared_key()];
         let claim = Claim::asking(std::slice::from_ref(&self.resource), digits.as_bytes(), &names);
-        // Each answer belongs to one question: what follows is asked when it has come.
+        // Each answer belongs to one request: the next is sent when it has come.
         let ticket = Some(Ticket { lock: self.id, round: 0 });
         let (action, ttl) = (Action::ForceRelease, effects.config.ttl);
         effects.order(

@@ -1,9 +1,9 @@
-//! What masters say of a lock: asking them, and deleting its keys without holding it.
+//! Asking masters about a lock, and deleting its keys without holding it.
 //!
 //! Rules of this room: its tasks know answers and orders, like a lock, and no connections. Each
-//! asks all masters and waits for all of them, for as long as the connections give each request;
-//! what a master says late, while others are awaited, replaces its silence. They never learn a
-//! token: masters compare, and tell fingerprints.
+//! asks all masters and waits for all of them, within the connections' timeouts; a late answer,
+//! while others are outstanding, replaces a master's silence. They never learn a token: masters
+//! compare tokens, and return fingerprints.
 
 mod clearing;
 mod verdict;
@@ -18,15 +18,15 @@ use crate::protocol::{
     MasterSet, PermitsAnswer, Request, Resource, Said, SaidKey, SemaphoreInspection, Standing, Ticket, Token,
 };
 
-/// Asks all masters what they have at a lock's key, or at those of a semaphore's permits.
+/// Asks all masters for the content of a lock's key, or of the keys of a semaphore's permits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Inquiry {
     id: LockId,
     subject: Subject,
     claim: Claim,
-    /// What each master said, or why it said nothing; empty once that has been told.
+    /// Each master's answer, or why there is none; empty once the outcome has been reported.
     heard: Vec<Option<Result<Box<Said>, Cause>>>,
-    /// Masters that have been asked once more, because their connections had been quiet for long.
+    /// Masters that were asked again because their connections had been quiet for long.
     repeated: MasterSet,
 }
 
@@ -36,10 +36,10 @@ enum Subject {
     Semaphore { name: Resource, permits: u16 },
 }
 
-/// Every inspection tells what it says.
+/// Every inspection reports the marker.
 const MARKER: &[u8] = Fleet::MARKER.as_bytes();
 
-/// There is one round, and a second one for connections that had been quiet.
+/// One round is enough, even if quiet connections are asked again.
 const ROUND: u32 = 0;
 
 impl Inquiry {
@@ -93,19 +93,19 @@ impl Inquiry {
         );
     }
 
-    /// A master has said what it has.
+    /// A master has answered.
     pub(crate) fn told(&mut self, master: MasterId, said: Box<Said>, effects: &mut Effects<'_>) {
         self.hear(master, Ok(said), effects);
     }
 
-    /// A master has said nothing, or that it does not tell.
+    /// A master gave no answer, or refused.
     pub(crate) fn answer(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {
         let Answer::Failed { cause, stale, .. } = answer else {
             debug_assert!(false, "a master that is asked about a lock tells, or fails");
             return;
         };
         if stale && !self.repeated.contains(master) {
-            // A middlebox may have dropped the connection, which says nothing of the master.
+            // A middlebox may have dropped the connection, which says nothing about the master.
             self.repeated.insert(master);
             return self.ask(MasterSet::only(master), effects);
         }
@@ -113,7 +113,7 @@ impl Inquiry {
     }
 
     fn hear(&mut self, master: MasterId, heard: Result<Box<Said>, Cause>, effects: &mut Effects<'_>) {
-        // Nothing is heard any more once the outcome has been told.
+        // Answers are ignored once the outcome has been reported.
         let Some(place) = self.heard.get_mut(master.index()) else { return };
         *place = Some(heard);
         if self.heard.contains(&None) {
@@ -123,7 +123,7 @@ impl Inquiry {
         effects.events.push_back(self.outcome(heard, effects));
     }
 
-    /// What the answers amount to.
+    /// The outcome of the answers.
     fn outcome(&self, heard: Vec<Result<Box<Said>, Cause>>, effects: &Effects<'_>) -> Event {
         let (quorum, masters) = (effects.config.quorum, Arc::clone(&effects.config.masters));
         let markers: Vec<_> = heard.iter().flatten().map(|said| said.marker).collect();
@@ -173,14 +173,14 @@ impl Inquiry {
     }
 }
 
-/// What a master has told.
+/// A master's answer.
 struct Heard {
     said: Box<Said>,
     standing: Standing,
 }
 
 impl Heard {
-    /// Of one of the keys that it was asked about.
+    /// Its answer about one of the keys.
     fn at(&self, place: usize) -> Told<'_> {
         let keys = &self.said.keys;
         let key = keys.binary_search_by_key(&place, |(place, _)| *place);
@@ -203,7 +203,7 @@ impl Heard {
     }
 }
 
-/// Tokens as the script takes them.
+/// Tokens in the script's format.
 fn joined(tokens: &[Token]) -> Vec<u8> {
     let tokens: Vec<_> = tokens.iter().map(|token| token.to_hex()).collect();
     tokens.join(&b' ')

@@ -1,4 +1,4 @@
-//! What the masters' answers amount to.
+//! The state of a lock according to the masters' answers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::protocol::{
     Verdict,
 };
 
-/// What one master has at a key, and whether it votes.
+/// The content of a key on one master, and whether it votes.
 pub(super) type Told<'a> = (Option<&'a SaidKey>, Standing);
 
 /// Whether each of these masters votes: one without a marker among others that have one has lost
@@ -32,7 +32,7 @@ pub(super) fn standings(markers: &[Marker]) -> Vec<Standing> {
     markers.iter().map(standing).collect()
 }
 
-/// How long a key or an entry lives; what never ends comes last.
+/// The remaining life of a key or an entry; one that never expires sorts last.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Life(bool, Duration);
 
@@ -46,13 +46,13 @@ impl Life {
     }
 }
 
-/// The life after which fewer than a quorum are left.
+/// The time after which fewer than a quorum are left.
 fn last_of_quorum(lives: &mut [Life], quorum: Quorum) -> Option<Life> {
     lives.sort_unstable();
     lives.len().checked_sub(quorum.needed()).and_then(|place| lives.get(place)).copied()
 }
 
-/// One token, with the lives of its keys and of its entries among those who share.
+/// One token, with the lives of its keys and of its sharers' entries.
 struct Known {
     holder: Holder,
     alone: Vec<Life>,
@@ -65,7 +65,7 @@ impl Known {
     }
 }
 
-/// The tokens that are named in the answers about one key, in the order of the masters.
+/// The tokens in the answers about one key, in the order of the masters.
 #[derive(Default)]
 struct AllKnown {
     numbers: BTreeMap<u64, usize>,
@@ -87,25 +87,25 @@ impl AllKnown {
     }
 }
 
-/// A group that has keys, on how many masters that tell who shares them.
+/// A group that has keys, with the number of masters that report its sharers.
 struct Sharers {
     group: Group,
     lives: Vec<Life>,
     telling: usize,
 }
 
-/// What the answers about one key amount to, counted over all masters; and what each master has
-/// there. `None` is a master that has not told.
+/// The state of one key, counted over all masters, and each master's content. `None` is a master
+/// without an answer.
 pub(super) fn of(told: &[Option<Told<'_>>], quorum: Quorum) -> (Verdict, Vec<Option<KeyState>>) {
     let (mut all, mut groups): (_, Vec<Sharers>) = (AllKnown::default(), Vec::new());
     let (mut free, mut other_type, mut wanted_on) = (0, 0, 0);
     let mut state = |(key, standing): Told<'_>| match key {
         None => {
-            // What a master has forgotten may be held all the same.
+            // A key that a master has forgotten may still be held elsewhere.
             free += usize::from(standing == Standing::Votes);
             KeyState::Free
         }
-        // A key is there although the master would not vote now: nobody else gets it.
+        // The key exists, so no other client gets it, even if the master does not vote now.
         Some(SaidKey::Held(said)) => {
             KeyState::Held { holder: all.note(said, false), remaining: said.remaining }
         }
@@ -160,7 +160,7 @@ pub(super) fn of(told: &[Option<Told<'_>>], quorum: Quorum) -> (Verdict, Vec<Opt
     (Verdict { state, answered, free, holders, sharers, groups, other_type }, states)
 }
 
-/// Whether one holder has it alone.
+/// The holder that has it alone, if there is one.
 fn held(known: &mut [Known], quorum: Quorum) -> Option<LockState> {
     known.iter_mut().find_map(|known| {
         let left = last_of_quorum(&mut known.alone, quorum)?;
@@ -169,8 +169,8 @@ fn held(known: &mut [Known], quorum: Quorum) -> Option<LockState> {
     })
 }
 
-/// Whether some share it. A lock that has been downgraded may be alone on masters that do not know
-/// of it yet, and is shared as soon as one does.
+/// The sharers, if it is shared. A downgraded lock may still be exclusive on masters that do not
+/// know of the downgrade yet; it is shared as soon as one does.
 fn sharing(
     known: &mut [Known],
     groups: &mut [Sharers],
@@ -207,7 +207,7 @@ mod tests {
         SaidHolder { fingerprint: letter.into(), remaining, is_ours: letter == b'o' }
     }
 
-    /// What masters with these letters amount to: a holder's letter for its key, `.` for none, `?`
+    /// The verdict on masters with these letters: a holder's letter for its key, `.` for none, `?`
     /// for silence, `q` for a quarantine, `x` for another type. The first of a holder's keys lives
     /// for a second, the next for two, and so on.
     fn verdict(masters: &str) -> Verdict {
@@ -233,10 +233,9 @@ mod tests {
         of(&told, Quorum::of(masters.len()).unwrap()).0
     }
 
-    /// What masters amount to that readers share: a master's letters are its readers, one of which
-    /// may be `o`, ours; the first lives for a second, the next for two. `*` are readers that it
-    /// does not tell, `!` a mark, an upper-case letter is the key of that token alone, `-` is no
-    /// key.
+    /// The state of a lock that readers share: a master's letters are its readers, one of which may
+    /// be `o`, ours; the first lives for a second, the next for two. `*` are readers that it does
+    /// not name, `!` a mark, an upper-case letter is the key of that token alone, `-` is no key.
     fn shared(masters: &[&str]) -> LockState {
         let key = |letters: &&str| {
             if *letters == "-" {
@@ -260,8 +259,8 @@ mod tests {
         of(&told, Quorum::of(masters.len()).unwrap()).0.state
     }
 
-    /// How many share, on how many masters there is a key, for how long the last one has it, and on
-    /// how many there is a mark.
+    /// The number of sharers, the number of masters with a key, how long the last one has it, and
+    /// the number of masters with a mark.
     fn sharing(masters: &[&str]) -> (Option<usize>, usize, Option<Duration>, usize) {
         match shared(masters) {
             LockState::Shared(sharing) => (sharing.sharers, sharing.on, sharing.remaining, sharing.wanted_on),

@@ -7,7 +7,7 @@
 //! - `quorlock-sim`: the scripts, because the model of a master recognises them by text and SHA-1;
 //!   [`each_guard`] for its observer; and the two settings that turn a rule of the protocol off, to
 //!   measure what the rule does.
-//! - `quorlock-search`: a lock without a machine, and what goes into it and comes out of it.
+//! - `quorlock-search`: a lock without a machine, with its inputs and outputs.
 
 mod sought;
 
@@ -23,18 +23,18 @@ pub use crate::wire::{
     LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED, Script, TAKE, UNDO,
 };
 
-/// Shows every lock that its holder's guard may call valid, with the end of that.
+/// Shows every lock that a guard may report as valid, with the end of its validity.
 pub fn each_guard(port: &Port, look: impl FnMut(LockId, &Targets, Resumption, Instant)) {
     port.each_guard(look);
 }
 
-/// Returns which permits of a semaphore a guard of these targets holds, counted from zero; none
-/// where it holds other locks. [`each_guard`] shows them so.
+/// Returns which permits of a semaphore a guard of these targets holds, counted from zero; none for
+/// other locks. [`each_guard`] shows targets in this form.
 pub fn seats_of(targets: &Targets) -> Vec<u16> {
     targets.seats().numbers().collect()
 }
 
-/// Returns what a request for one permit may claim: any of the seats, and each of them, in their
+/// Returns the possible claims of a request for one permit: any of the seats, then each of them in
 /// order.
 pub fn claims_of_permit(targets: &Targets, token: Token, fenced: bool) -> Vec<Claim> {
     let Some((name, of, _)) = targets.as_permit() else { return Vec::new() };
@@ -43,20 +43,20 @@ pub fn claims_of_permit(targets: &Targets, token: Token, fenced: bool) -> Vec<Cl
     std::iter::once(Claim::of_seats(name, &seats, 1, token, fenced, None)).chain(each).collect()
 }
 
-/// Returns what an attempt at one resource claims with this place in its queue; `None` where there
-/// are several resources.
+/// Returns the claim of an attempt at one resource with this place in its queue; `None` for several
+/// resources.
 pub fn claim_in_queue(targets: &Targets, token: Token, place: QueuePlace) -> Option<Claim> {
     Some(Claim::queued(targets.as_one()?, token, false, place))
 }
 
 /// Sets whether a further attempt asks one master before all others. That keeps clients that try at
-/// the same time from splitting the votes; yes unless set.
+/// the same time from splitting the votes; the default is yes.
 pub fn ask_one_first(config: ConfigBuilder, wanted: bool) -> ConfigBuilder {
     config.ask_one_first(wanted)
 }
 
-/// Sets whether a single try is made again if its votes were split among clients that asked at the
-/// same instant; yes unless set.
+/// Sets whether a single try is repeated if its votes were split among clients that asked at the
+/// same instant; the default is yes.
 pub fn settle_splits(config: ConfigBuilder, wanted: bool) -> ConfigBuilder {
     config.settle_splits(wanted)
 }

@@ -11,21 +11,21 @@ use crate::protocol::{
 use crate::time::Instant;
 use crate::waiting::Bid;
 
-/// What a lock has around it instead of a machine.
+/// A lock's environment in place of a machine.
 #[derive(Debug)]
 pub struct Around<'a, E> {
     config: &'a Config,
-    /// Where tokens come from.
+    /// The source of tokens.
     pub entropy: E,
     jitter: Jitter,
-    /// What masters are to be asked, in this order.
+    /// Requests to masters, in this order.
     pub orders: VecDeque<Order>,
-    /// What its caller is told, in this order.
+    /// Events for its caller, in this order.
     pub events: VecDeque<Event>,
 }
 
 impl<'a, E: Entropy> Around<'a, E> {
-    /// Nothing has been asked or told yet.
+    /// No requests and no events yet.
     pub fn new(config: &'a Config, entropy: E) -> Self {
         let (orders, events) = (VecDeque::new(), VecDeque::new());
         Self { config, entropy, jitter: Jitter::new(0), orders, events }
@@ -55,7 +55,7 @@ impl Sought {
     /// Makes the first attempt.
     ///
     /// # Errors
-    /// There is no entropy.
+    /// The source of tokens failed.
     pub fn begin<E: Entropy>(
         wanted: &Acquire,
         now: Instant,
@@ -93,8 +93,8 @@ impl Sought {
         self.hear(report, now, around);
     }
 
-    /// A master tells that its turn in the queue has come; where it has no place there, that the
-    /// key has changed.
+    /// A master notifies that the lock's turn in the queue has come, or, without a place there,
+    /// that the key has changed.
     pub fn told<E: Entropy>(&mut self, master: MasterId, now: Instant, around: &mut Around<'_, E>) {
         let Some(bid) = &mut self.bid else { return };
         let (lock, effects) = (&mut self.lock, &mut around.effects(now));
@@ -104,17 +104,17 @@ impl Sought {
         }
     }
 
-    /// The caller takes the grant: until when it is valid, if it still is.
+    /// The caller takes the grant. Returns the end of its validity, if it is still valid.
     pub fn take<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> Option<Instant> {
         let (valid_until, report) = self.lock.take(&mut around.effects(now));
         self.hear(report, now, around);
         valid_until
     }
 
-    /// The caller asks for more time, in the extension of this number.
+    /// The caller requests the extension of this number.
     ///
     /// # Errors
-    /// The lock is not held any more.
+    /// The lock is no longer held.
     pub fn extend<E: Entropy>(
         &mut self,
         number: u64,
@@ -125,7 +125,7 @@ impl Sought {
         self.lock.extend(ExtensionId::numbered(number), ttl, &mut around.effects(now))
     }
 
-    /// The caller shares with readers from now on what it locks exclusively: whether it is held.
+    /// The caller turns its exclusive lock into a reader's. Returns whether it is held.
     pub fn downgrade<E: Entropy>(&mut self, now: Instant, around: &mut Around<'_, E>) -> bool {
         self.lock.downgrade(&mut around.effects(now))
     }
@@ -142,7 +142,7 @@ impl Sought {
 
     // Getters.
 
-    /// When it wants to be told the time.
+    /// When it needs the time next.
     pub fn deadline(&self) -> Option<Instant> {
         let next_attempt = self.bid.as_ref().and_then(|bid| bid.next_attempt());
         self.lock.deadline().into_iter().chain(next_attempt).min()
@@ -153,12 +153,12 @@ impl Sought {
         self.lock.state() == State::Held
     }
 
-    /// Whether nothing refers to it any more.
+    /// Whether nothing refers to it.
     pub fn is_over(&self) -> bool {
         self.lock.state() == State::Over
     }
 
-    /// Whether the votes of its last attempt were split, and it goes on.
+    /// Whether the votes of its last attempt were split, and it continues.
     pub fn is_settling(&self) -> bool {
         self.bid.as_ref().is_some_and(|bid| bid.is_settling())
     }
@@ -188,12 +188,12 @@ impl Sought {
         self.lock.has_its_number()
     }
 
-    /// Whether a quorum of masters has answered since all were asked to keep its place.
+    /// Whether a quorum of masters has answered since all were last asked to keep its place.
     pub fn keeps_its_place(&self, config: &Config) -> bool {
         self.lock.keeps_its_place(config.quorum)
     }
 
-    /// Which of a semaphore's permits it is, once one is chosen.
+    /// The index of its permit, once one is chosen.
     pub fn seat(&self) -> Option<u16> {
         self.lock.seat()
     }
@@ -203,13 +203,13 @@ impl Sought {
         self.lock.resumption()?.fencing_token
     }
 
-    /// Drops the bid, as a machine does when the lock has let go.
+    /// Drops the bid, as a machine does when the lock has ended.
     pub fn drop_bid(&mut self) {
         self.bid = None;
     }
 
-    /// Forgets what only other locks of the process are told of, so that those which do the same
-    /// from now on are equal.
+    /// Forgets what only other locks of the process use, so that locks that behave the same from
+    /// now on are equal.
     pub fn forget_its_queue(&mut self) {
         self.lock.forget_its_grant();
         if let Some(bid) = &mut self.bid {

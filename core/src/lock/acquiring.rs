@@ -15,54 +15,53 @@ use crate::time::Instant;
 
 /// Head start of the first master, as a fraction (1/n) of `request_timeout`: 12.5 ms by default. A
 /// shorter one (larger n) is below some round trips: the others are asked too early and split the
-/// votes. A longer one (smaller n) is what a first master that hangs costs each attempt.
+/// votes. A longer one (smaller n) delays each attempt if the first master hangs.
 pub(crate) const HEAD_START: u32 = 16;
 
 /// How an attempt is made.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attempt {
-    /// The master that is asked before the others, and when those are asked too.
+    /// The master that is asked before the others, and when the others are asked.
     pub(crate) first: Option<(MasterId, Instant)>,
-    /// Whether others are expected to want the lock: then a refusal is to say who holds it.
+    /// Whether others are expected to want the lock: then a refusal names the holder.
     pub(crate) is_wary: bool,
-    /// Whether it is one more round of the attempt before it: the caller's number of attempts does
-    /// not count it.
+    /// Whether it is another round of the previous attempt, which does not count towards the
+    /// caller's number of attempts.
     pub(crate) is_repeated: bool,
-    /// Whether a refusal by the first master ends the round although no further attempt is allowed:
-    /// its votes were split, and that is being settled.
+    /// Whether a refusal by the first master ends the round although no further attempt is allowed,
+    /// because a split vote is being settled.
     pub(crate) settles: bool,
-    /// For how long it has been waited for, where a mark is to keep others out and none of ours
-    /// does: new readers of what is to be written, or those that have not waited as long for a
-    /// permit.
+    /// How long it has been waited for, if a mark must be set to keep others out: new readers, or
+    /// requests that have waited less for a permit.
     pub(crate) waited: Option<Duration>,
-    /// Whether what is to be read is read although a writer waits.
+    /// Whether a reader proceeds although a writer waits.
     pub(crate) insists: bool,
 }
 
-/// A round of acquisitions whose decision is open.
+/// A round of acquisitions that is not decided yet.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Trying {
     pub(super) round: u32,
     /// Before the first send: elapsed time counts from here.
     since: Instant,
     votes: Votes,
-    /// Masters whose connection had been quiet for long and turned out dead: they have not been
-    /// asked in truth.
+    /// Masters whose connection had been quiet for long and was found dead: they were not really
+    /// asked.
     stale: MasterSet,
-    /// Of a fenced lock.
+    /// For a fenced lock.
     numbers: Option<Box<Numbers>>,
-    /// When the others are asked too, while only one master has been.
+    /// When the other masters are asked, while only one has been.
     pub(super) rest_at: Option<Instant>,
-    /// Of a lock that waits fairly: until when a round that is lost waits for the answers that are
-    /// still to come. What was granted in part is taken back then.
+    /// For fair waiting: until when a lost round waits for outstanding answers. Then a partial
+    /// grant is taken back.
     closes_at: Option<Instant>,
-    /// Whether a refusal by the one master that was asked ends the round.
+    /// Whether a refusal by the only master asked so far ends the round.
     yields: bool,
-    /// Whether a refusal is to say who holds the key.
+    /// Whether a refusal names the holder.
     watches: bool,
-    /// Whether those that wait to write are passed over.
+    /// Whether waiting writers are overtaken.
     insists: bool,
-    /// For how long it has been waited for, where that is to be marked.
+    /// How long it has been waited for, if that must be marked.
     waited: Option<Duration>,
 }
 
@@ -104,7 +103,7 @@ impl Trying {
         cx.effects.order(masters, request);
     }
 
-    /// When there is something to do if no answer comes.
+    /// When there is something to do even without an answer.
     pub(super) fn deadline(&self) -> Option<Instant> {
         Instant::first_of(self.rest_at, self.closes_at)
     }
@@ -143,7 +142,7 @@ impl Trying {
             let Some(chosen) = cx.chosen_by(master, answer, self.asking()) else { return Next::Stay };
             answer = chosen;
         }
-        // Of a master that has counted it is the answer to a raise, which sets no key.
+        // From a master that has counted, this answers a raise, which sets no key.
         let has_counted = self.numbers.as_ref().is_some_and(|numbers| numbers.has_counted(master));
         if !has_counted {
             cx.keys.note_fate(master, answer);
@@ -166,7 +165,8 @@ impl Trying {
             return Next::RoundLost(self.lost(Some((master, answer)), cx));
         }
         if self.rest_at.is_some() {
-            // Another master that was to assign a permit may yet do so: that is to be taken back.
+            // Another master that was asked to assign a permit may still do so: that must be taken
+            // back.
             let is_alone = cx.keys.reached.without(MasterSet::only(master)).is_empty();
             if vote.is_refusal() && self.yields && is_alone {
                 return Next::Refused(Refused {
@@ -190,8 +190,8 @@ impl Trying {
             }
             Decision::Won => self.won(cx),
             Decision::Lost if tally.outstanding() > 0 && cx.goes_on_in_queue() => {
-                // A master that has yet to say where the place is would have to be asked once more.
-                // But the place is to be renewed in time.
+                // A master that has yet to report the place would have to be asked again. But the
+                // place must be renewed in time.
                 let half = cx.effects.config.request_timeout / 2;
                 let closes_at = self.since + half.min(QueuePlace::RENEWED_EACH);
                 self.closes_at.get_or_insert(closes_at.max(cx.effects.now));
@@ -201,8 +201,8 @@ impl Trying {
         }
     }
 
-    /// These masters are free by now. Where they are a quorum, with those that have granted the
-    /// lock, a round that is lost waits for no further answers.
+    /// These masters are free now. If they and those that granted the lock are a quorum, a lost
+    /// round does not wait for further answers.
     pub(super) fn freed(&mut self, free: MasterSet, cx: &mut Context<'_, '_>) -> Next {
         let may_grant = |(master, vote): &(MasterId, &Vote)| match vote {
             Vote::Granted => true,
@@ -215,8 +215,8 @@ impl Trying {
         Next::Stay
     }
 
-    /// A quorum granted the lock with different numbers: the smaller ones are raised, where the
-    /// lock is still ours.
+    /// A quorum granted the lock with different numbers: the smaller ones are raised, if the lock
+    /// is still ours.
     fn raise_numbers(&mut self, cx: &mut Context<'_, '_>) {
         let Some(numbers) = &mut self.numbers else { return };
         let behind = numbers.ask_those_behind(&self.votes);
@@ -253,7 +253,7 @@ impl Trying {
     fn lost(&mut self, last: Option<(MasterId, Answer)>, cx: &mut Context<'_, '_>) -> LostRound {
         let votes = self.votes.take();
         cx.base.skip_seats(cx.keys.seating.as_ref().and_then(|seating| seating.chosen()));
-        // A master that has said who holds the key has not set ours, and has nothing more to say.
+        // A master that has named the holder has not set our key, and needs no read.
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
             if matches!(vote, Vote::HeldByAnother { holder: Some(_), .. }) {
                 cx.keys.reached.remove(master);
@@ -262,8 +262,7 @@ impl Trying {
         LostRound { last, stale: self.stale, ..LostRound::new(self.round, self.since, votes, cx) }
     }
 
-    /// The caller's time is over in the middle of a round, or one master has been waited for long
-    /// enough.
+    /// The caller's time is over in the middle of a round, or the first master's head start is.
     pub(super) fn time_passed(&mut self, cx: &mut Context<'_, '_>) -> Next {
         let now = cx.effects.now;
         if self.closes_at.is_some_and(|at| at <= now) {
@@ -277,7 +276,7 @@ impl Trying {
     }
 }
 
-/// In a round that goes on, a master has said what is ahead.
+/// In an open round, a master has named what is ahead.
 fn named(master: MasterId, answer: Answer) -> Option<Next> {
     let is_named = matches!(answer, Answer::Holder { .. } | Answer::Queued { .. });
     is_named.then_some(Next::Named(master, answer))

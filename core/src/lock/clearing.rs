@@ -1,12 +1,12 @@
-//! Behind a round that was lost: the token is taken back, and reads tell who holds the key. The
-//! lock is told whether and when to make the next attempt (`waiting`).
+//! After a lost round: the token is taken back, and reads show who holds the key. `waiting` decides
+//! whether and when to make the next attempt.
 
 use super::Next;
 use super::context::{Base, Context};
 use crate::protocol::{Answer, Cause, Decision, MasterId, MasterSet, Tally, Vote};
 use crate::time::Instant;
 
-/// Between attempts. Answers still come: late ones to the round that was lost, and reads.
+/// Between attempts. Answers still come: late votes of the lost round, and reads.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Clearing {
     lost_round: u32,
@@ -18,7 +18,7 @@ impl Clearing {
         Self { lost_round, read_round: base.next_round() }
     }
 
-    /// Whether answers of this round are still listened to.
+    /// Whether answers of this round still matter.
     pub(super) fn is_asked_in(&self, round: u32) -> bool {
         [self.lost_round, self.read_round].contains(&round)
     }
@@ -46,12 +46,12 @@ pub(crate) struct LostRound {
     /// Masters whose connection had been quiet for long and turned out dead: they have not been
     /// asked in truth.
     pub(crate) stale: MasterSet,
-    /// Masters that refused and have not said yet who holds the key, and those whose vote still
-    /// tells "held by another" from "no quorum of answers".
+    /// Masters that refused and have not yet named the holder, and those whose vote can still
+    /// decide between "held by another" and "no quorum of answers".
     pub(crate) awaited: MasterSet,
-    /// Whether masters might yet have granted it: time ran out.
+    /// Whether masters could still have granted it when time ran out.
     pub(crate) is_undecided: bool,
-    /// Whether it had been won, and nobody took the lock in time.
+    /// Whether it had been won, but the caller did not take the lock in time.
     pub(crate) was_granted: bool,
     /// Whether the caller's time is over.
     pub(crate) is_last: bool,
@@ -68,8 +68,8 @@ impl LostRound {
             && tally.granted() + tally.held() + tally.outstanding() >= quorum.needed();
         let mut awaited = MasterSet::EMPTY;
         for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
-            // A master that refused a lock that was won without it is not asked once more, so
-            // nothing comes from it.
+            // A master that refused a lock that was won without it is not asked again, so it sends
+            // nothing.
             let answers = cx.keys.reached.contains(master);
             match vote {
                 Vote::HeldByAnother { .. } if answers => awaited.insert(master),
@@ -94,7 +94,7 @@ impl LostRound {
     }
 }
 
-/// One master was asked before the others and refused. No other one was asked, so nothing is to be
+/// One master was asked before the others and refused. No other one was asked, so nothing must be
 /// taken back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refused {

@@ -1,4 +1,4 @@
-//! What a lock is told by its caller.
+//! The commands of a lock's caller.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::protocol::{ExtendError, ExtensionId, LossCause, ReleaseOutcome, Resum
 use crate::time::Instant;
 
 impl Lock {
-    /// Whether the grant is still valid when its caller takes it; if not, the lock is sought
-    /// further.
+    /// Returns whether the grant is still valid when its caller takes it; if not, the lock is still
+    /// sought.
     pub(crate) fn take(&mut self, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
             return (None, Report::Nothing);
@@ -34,7 +34,7 @@ impl Lock {
         held.extend(id, ttl, &mut Context { base, keys, effects })
     }
 
-    /// Renews no more. An extension that is under way counts all the same.
+    /// Stops renewal. An extension under way still counts.
     pub(crate) fn stop_renewal(&mut self) {
         if let Stage::Asked(_, Phase::Held(held)) = &mut self.stage {
             held.renewal = None;
@@ -52,11 +52,11 @@ impl Lock {
         }
     }
 
-    /// Shares with readers what is locked exclusively, from now on: whether it is held.
+    /// Turns an exclusive lock into a reader's. Returns whether it is held.
     ///
-    /// Masters keep writers out by the token as by the entry that it becomes, so that the lock is
-    /// as valid as it was, whatever they answer. It must be local first: masters that have shared
-    /// it already admit readers.
+    /// The token keeps writers out on the masters just as the reader's entry that replaces it, so
+    /// the lock stays valid whatever they answer. The change must come first in this process:
+    /// masters that have made it admit readers.
     pub(crate) fn downgrade(&mut self, effects: &mut Effects<'_>) -> bool {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return false };
         if base.targets.is_permit() {
@@ -70,8 +70,8 @@ impl Lock {
         true
     }
 
-    /// Leaves the lock to the one that is given its token: it ends here, and its keys stay. `None`
-    /// if it is not held any more.
+    /// Leaves the lock to the process that gets its token: it ends here, and its keys stay. `None`
+    /// if it is no longer held.
     pub(crate) fn hand_over(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
         let resumption = self.resumption();
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return None };
@@ -80,7 +80,7 @@ impl Lock {
         resumption
     }
 
-    /// Gives the lock up and tells whether it was still ours.
+    /// Releases the lock and reports whether it was still ours.
     pub(crate) fn release(&mut self, effects: &mut Effects<'_>) {
         match &mut self.stage {
             Stage::Asked(keys, phase) => match phase {
@@ -106,13 +106,12 @@ impl Lock {
     /// not held.
     pub(crate) fn left_of(&self, at_least: Duration, now: Instant) -> Option<Duration> {
         let Stage::Asked(_, Phase::Held(held)) = &self.stage else { return None };
-        // A lock that was granted before, and not taken, counts from the round that granted it
-        // again.
+        // A lock that was granted before but not taken counts from the round that granted it again.
         let granted = self.base.grant.map_or(held.since, |grant| grant.at.max(held.since));
         Some((granted + at_least).since(now)).filter(|left| !left.is_zero())
     }
 
-    /// Gives the lock up, but has its keys live for this long from now; tells whether it was still
+    /// Releases the lock, but keeps its keys for this long from now; reports whether it was still
     /// ours.
     pub(crate) fn release_keeping(&mut self, life: Ttl, effects: &mut Effects<'_>) {
         let Self { base, stage: Stage::Asked(keys, phase) } = self else { return self.release(effects) };
@@ -123,12 +122,12 @@ impl Lock {
         *phase = Phase::Releasing(Releasing::keeping(life, buffer, &mut cx));
     }
 
-    /// Gives the lock up, whatever has become of it, and tells nobody; an event that says its end
-    /// already still comes.
+    /// Gives the lock up in any state, without an event; an event about its end that is already
+    /// queued is still delivered.
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
         match &mut self.stage {
             Stage::Told => return,
-            // Handed over, and not taken by the one to which it was.
+            // It was handed over to this process, whose caller has not taken it.
             Stage::Asked(_, Phase::Held(held)) if held.was_resumed && !held.taken => {}
             Stage::Asked(keys, Phase::Trying(_) | Phase::Held(_)) => {
                 Context { base: &mut self.base, keys, effects }.clear_all();

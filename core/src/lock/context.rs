@@ -1,5 +1,5 @@
-//! What all phases of a lock work with: what its caller requested, the token of its present
-//! attempt, and what it may use and bring about while it handles one input.
+//! What all phases of a lock work with: its caller's request, the token of the present attempt, and
+//! its effects while it handles one input.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// What the caller requested, and how far it has come.
+/// The caller's request, and its progress.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Base {
     pub(super) id: LockId,
     pub(super) targets: Targets,
     /// The seat of a semaphore that the next attempt asks for first.
     pub(super) seat_from: u16,
-    /// The name of the wait, once it has met those that share what it wants to write.
+    /// The name of the wait, once it has met sharers of what it wants to write.
     pub(super) wish: Option<Box<Wish>>,
     pub(super) ttl: Ttl,
-    /// The longest life that any of its keys may have been given: a release that could not be sent
-    /// is owed for that long.
+    /// The longest TTL that any of its keys may have: a release that could not be sent is owed for
+    /// that long.
     pub(super) longest_ttl: Ttl,
     /// When its caller stops waiting for it.
     pub(super) give_up_at: Option<Instant>,
@@ -34,17 +34,17 @@ pub(super) struct Base {
     pub(super) attempts: u32,
     rounds: u32,
     pub(super) renew_for: Option<Duration>,
-    /// The first grant of it, even if nobody took that.
+    /// Its first grant, even if the caller did not take it.
     pub(super) grant: Option<Grant>,
     pub(super) is_fenced: bool,
     pub(super) heals: bool,
-    /// Whether others were expected to want it when it was asked for.
+    /// Whether others were expected to want it at its last attempt.
     pub(super) is_contended: bool,
-    /// Of one that is waited for fairly.
+    /// For fair waiting.
     pub(super) queueing: Option<Box<Queueing>>,
 }
 
-/// When the round began that granted a lock, and when it was granted.
+/// When the round that granted a lock began, and when it was granted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Grant {
     pub(crate) asked_at: Instant,
@@ -96,19 +96,19 @@ impl Base {
     }
 }
 
-/// The token of one attempt, and on which masters it may be.
+/// The token of one attempt, and the masters that may have it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Keys {
     pub(super) token: Token,
     claim: Claim,
-    /// Of a permit.
+    /// The choice of seats, for permits.
     pub(super) seating: Option<Box<Seating>>,
     /// Masters that may hold the token, now or later.
     pub(super) reached: MasterSet,
     /// Masters on which a release may follow the token at any time: they never count as holders.
     pub(super) forsaken: MasterSet,
-    /// Masters that did not take the token at first and have not said that it was put back there:
-    /// they do not count as holders.
+    /// Masters that did not take the token at first and have not confirmed that it was restored
+    /// there: they do not count as holders.
     pub(super) unproven: MasterSet,
     /// The number of the grant, once it is fenced and granted.
     pub(super) fence: Option<FencingToken>,
@@ -119,7 +119,7 @@ impl Keys {
         let seating = base.targets.as_permit().map(|permit| Box::new(Seating::new(permit, base, token)));
         let claim = match seating.as_ref().map(|seating| seating.locks()) {
             Some(Some(locks)) => Claim::new(&locks, token, base.is_fenced, None),
-            // None of its seats is chosen yet.
+            // No seat is chosen yet.
             Some(None) => Claim::none(),
             None if base.queueing.is_some() => claim_in_queue(base, token),
             None => Claim::new(&base.targets, token, base.is_fenced, base.wish.as_deref().copied()),
@@ -152,14 +152,14 @@ impl Keys {
         }
     }
 
-    /// Whether a master must not be counted as a holder even if it says that it is one: a release
-    /// may follow the token there, or it refused the token and can have it only as another master's
-    /// (one server behind two addresses).
+    /// Whether a master does not count as a holder even if it reports the token: a release may
+    /// follow the token there, or it refused the token and can have it only as another master (one
+    /// server behind two addresses).
     pub(super) fn is_discounted(&self, master: MasterId) -> bool {
         self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
     }
 
-    /// Keeps account of where the token may be, and of where it must not be counted.
+    /// Tracks the masters that may have the token, and those that must not count.
     pub(super) fn note_fate(&mut self, master: MasterId, answer: Answer) {
         match answer {
             Answer::Failed { fate: Fate::NotSent, .. } => self.reached.remove(master),
@@ -190,7 +190,7 @@ impl Context<'_, '_> {
         self.effects.config.quorum
     }
 
-    /// A request in this round; `None` for one whose answer nobody waits for.
+    /// A request in this round; `None` if its answer is not awaited.
     pub(super) fn request(&self, round: Option<u32>, action: Action, ttl: Ttl) -> Request {
         let ticket = round.map(|round| Ticket { lock: self.base.id, round });
         Request {
@@ -218,7 +218,7 @@ impl Context<'_, '_> {
         self.effects.order(to, request);
     }
 
-    /// Releases the token everywhere, without waiting for what the masters say.
+    /// Releases the token everywhere, without waiting for the masters' answers.
     pub(super) fn clear_all(&mut self) {
         let request = self.request(None, Action::Release, self.base.longest_ttl);
         self.order_back(self.keys.reached, request);
@@ -242,11 +242,11 @@ impl Context<'_, '_> {
 pub struct Order {
     /// The masters.
     pub to: MasterSet,
-    /// What each of them is asked.
+    /// The request for each of them.
     pub request: Request,
 }
 
-/// What a lock may use and bring about while it handles one input.
+/// What a lock may read, request and report while it handles one input.
 pub(crate) struct Effects<'a> {
     pub(crate) now: Instant,
     pub(crate) config: &'a Config,
@@ -254,7 +254,7 @@ pub(crate) struct Effects<'a> {
     pub(crate) jitter: &'a mut Jitter,
     pub(crate) orders: &'a mut VecDeque<Order>,
     pub(crate) events: &'a mut VecDeque<Event>,
-    /// Of each connected master a rank that is the same for all clients.
+    /// Each connected master's rank, which is the same for all clients.
     pub(crate) ranks: &'a [Option<u64>],
 }
 
@@ -265,7 +265,7 @@ impl Effects<'_> {
         }
     }
 
-    /// The connected master that all clients ask first for these targets, where they ask one before
+    /// The connected master that all clients ask first for these targets, if they ask one before
     /// the others.
     pub(crate) fn first_master(&self, targets: &Targets) -> Option<MasterId> {
         self.ranked(targets).max().map(|(_, first)| first)
@@ -279,7 +279,7 @@ impl Effects<'_> {
     }
 
     fn ranked(&self, targets: &Targets) -> impl Iterator<Item = (u64, MasterId)> {
-        // Locks of several targets may meet with different first ones, so all of them ask the same
+        // Locks of several targets may overlap in different ways, so all of them ask the same
         // master first.
         let seed = targets.only().map_or(0, |(resource, _)| digest(resource));
         let ranked = MasterId::all(self.ranks.len()).zip(self.ranks);

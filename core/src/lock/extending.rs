@@ -13,14 +13,14 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// Extensions that may be under way at once: renewal, and a few callers'. More would only let one
-/// caller use more memory, fewer would refuse callers that share a guard.
+/// Extensions that may be under way at once: renewal, and a few callers'. Larger only lets one
+/// caller use more memory. Smaller refuses callers that share a guard.
 const MAX_EXTENSIONS: usize = 8;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Renewal {
     pub(super) next: Instant,
-    /// No renewal begins after this.
+    /// No renewal begins after this instant.
     pub(super) until: Instant,
 }
 
@@ -34,17 +34,17 @@ pub(super) struct Extension {
     /// The caller's number for it; `None` is renewal.
     caller: Option<ExtensionId>,
     stage: Stage,
-    /// Masters on which it has put the lock back.
+    /// Masters on which it has restored the lock.
     healed: MasterSet,
 }
 
-/// What has come of an extension.
+/// The state of an extension.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Stage {
     Open,
-    /// Listened to only for masters that do not hold the lock, to put it back there.
+    /// Further answers only find masters that do not hold the lock, to restore it there.
     Won,
-    /// Listened to only for masters that no longer hold the lock.
+    /// Further answers only find masters that no longer hold the lock.
     Failed,
 }
 
@@ -53,7 +53,7 @@ impl Held {
         self.extensions.len() < MAX_EXTENSIONS
     }
 
-    /// When renewal begins again: not while one is under way, and not past the longest hold.
+    /// When renewal begins again: not while one is under way, nor past the longest hold.
     pub(super) fn next_renewal(&self) -> Option<Instant> {
         let renewal = self.renewal.as_ref().filter(|renewal| renewal.next <= renewal.until)?;
         let under_way = self.extensions.iter().any(|it| it.caller.is_none() && it.stage == Stage::Open);
@@ -75,7 +75,7 @@ impl Held {
     }
 
     /// Asks every master that may hold the token. All N count: one that never had it, or must not
-    /// be counted, has said "not held" before it is asked.
+    /// count, counts as "not held" from the start.
     pub(super) fn start_extension(
         &mut self,
         caller: Option<ExtensionId>,
@@ -122,19 +122,19 @@ impl Held {
             if self.taken {
                 return self.lose(LossCause::NotHeld, cx);
             }
-            // Nobody has it, so nobody loses it.
+            // The caller has not taken it, so this is a lost attempt and not a loss.
             self.votes = extension.votes.take();
             return self.ended_untaken(cx);
         }
         if tally.granted() >= quorum.needed() {
-            // Decided after validity ended it revives nothing: the key may have gone to another and
-            // come back.
+            // An extension decided after validity ended does not revive the lock: another holder
+            // may have had the key in between.
             if now + NOTICE >= self.valid_until {
                 return self.time_passed(cx);
             }
-            // Whose caller has been told of a failure already hears of it as of a renewal.
+            // If its caller already got a failure, the success is reported as a renewal.
             let caller = extension.caller.filter(|_| extension.stage == Stage::Open);
-            // No extension shortens a key, so the earlier promise stands where it reaches further.
+            // No extension shortens a key, so a validity that already reaches further remains.
             self.valid_until = self.valid_until.max(extension.ttl.valid_until(extension.since));
             let valid_until = self.valid_until;
             if let (None, Some(renewal)) = (extension.caller, &mut self.renewal) {
@@ -153,8 +153,8 @@ impl Held {
         Next::GoOn
     }
 
-    /// A quorum still holds the lock: it is put back on masters that do not, as they say so.
-    /// Without that there is nothing more to listen for.
+    /// A quorum still holds the lock: as further masters report that they do not, it is restored
+    /// there. Without healing no further answers matter.
     fn heal_behind(&mut self, place: usize, cx: &mut Context<'_, '_>) {
         let Some(extension) = self.extensions.get_mut(place) else { return };
         let mut lost = MasterSet::EMPTY;
@@ -170,8 +170,8 @@ impl Held {
         self.heal(lost, cx);
     }
 
-    /// Too few masters answered: the lock is as valid as it was. Masters that are still to answer
-    /// may say that they do not hold it.
+    /// Too few masters answered: the validity is unchanged. Outstanding answers may still report
+    /// that a master does not hold it.
     fn extension_failed(&mut self, place: usize, cx: &mut Context<'_, '_>) {
         let now = cx.effects.now;
         let Some(extension) = self.extensions.get_mut(place) else { return };
@@ -197,7 +197,7 @@ impl Held {
         }
     }
 
-    /// A lock that is held for long keeps no room for what comes now and then.
+    /// A lock that is held for long does not keep memory for occasional extensions.
     fn forget_extension(&mut self, place: usize) {
         self.extensions.swap_remove(place);
         if self.extensions.is_empty() {
@@ -208,8 +208,8 @@ impl Held {
         }
     }
 
-    /// The claim has another form: what masters say of the earlier one means nothing any more.
-    /// Extensions that callers wait for are asked for again, or else one as in renewal.
+    /// The claim has another form, so answers about the earlier one no longer matter. Repeats the
+    /// extensions that callers wait for, or else starts one as in renewal.
     pub(super) fn extend_anew(&mut self, cx: &mut Context<'_, '_>) {
         let under_way = std::mem::take(&mut self.extensions).into_iter();
         for extension in under_way.filter(|extension| extension.stage == Stage::Open) {
@@ -222,7 +222,7 @@ impl Held {
         }
     }
 
-    /// Tells callers that still wait for an extension that there is nothing left to extend.
+    /// Ends the extensions that callers still wait for: there is nothing left to extend.
     pub(super) fn end_extensions(&self, cause: LossCause, cx: &mut Context<'_, '_>) {
         let open = self.extensions.iter().filter(|extension| extension.stage == Stage::Open);
         for extension in open.filter_map(|extension| extension.caller) {

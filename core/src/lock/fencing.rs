@@ -1,23 +1,23 @@
-//! Numbers for grants: what the masters' counters say in one attempt, and the number that they
-//! agree on.
+//! Numbers for grants: the masters' counters in one attempt, and the number that they agree on.
 //!
-//! A fencing token is V where a majority of the masters have had the event "the counter is V while
-//! the lock is ours". Any two majorities share a master, and there the later of two grants was
-//! counted after the earlier one's event, so its number is larger. That needs no assumption about
-//! time. The largest number of one round is not enough, nor is a counter that is larger than V.
+//! A fencing token is V if a majority of the masters have had the event "the counter is V while the
+//! lock is ours". Any two majorities share a master, and there the later of two grants was counted
+//! after the earlier one's event, so its number is larger. That needs no assumption about time. The
+//! largest number of one round is not enough, nor is a counter that is larger than V.
 
 use crate::protocol::{FencingToken, MasterId, MasterSet, Vote};
 
-/// What the masters' counters say in one attempt of a fenced lock.
+/// The masters' counters in one attempt of a fenced lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Numbers {
-    /// Each master's counter while the lock is ours there.
+    /// Each master's counter, read while the lock was ours there.
     counted: Vec<Option<FencingToken>>,
     /// The number of the grant, once enough masters agree on it.
     pub(super) highest: Option<FencingToken>,
-    /// What each master is being asked to raise its counter to, while its answer is awaited.
+    /// The number that each master was asked to raise its counter to, while its answer is
+    /// outstanding.
     asked: Vec<Option<FencingToken>>,
-    /// How often the highest has grown. Each master numbers a grant once, so that it ends.
+    /// How often the highest has grown. Each master numbers a grant once, so this is bounded.
     grown: usize,
 }
 
@@ -26,13 +26,13 @@ impl Numbers {
         Self { counted: vec![None; masters], highest: None, asked: vec![None; masters], grown: 0 }
     }
 
-    /// Whether this master has counted the grant already, so that what it says now is about raising
+    /// Whether this master has already counted the grant, so that its next answer is about raising
     /// its counter.
     pub(super) fn has_counted(&self, master: MasterId) -> bool {
         matches!(self.counted.get(master.index()), Some(Some(_)))
     }
 
-    /// A master has counted: `false` if that is no number that its counter can have.
+    /// A master has counted. Returns `false` if its counter cannot have this number.
     pub(super) fn note(&mut self, master: MasterId, number: FencingToken) -> bool {
         let masters = self.counted.len();
         let asked = self.asked.get_mut(master.index()).map(Option::take);
@@ -57,8 +57,8 @@ impl Numbers {
         both.filter(|(counted, vote)| **vote == Vote::Granted && **counted == self.highest).count()
     }
 
-    /// The masters that granted the lock with a smaller number and are not being asked to raise it;
-    /// they are from here on.
+    /// The masters that granted the lock with a smaller number and have not been asked to raise it;
+    /// from here on they count as asked.
     pub(super) fn ask_those_behind(&mut self, votes: &[Vote]) -> MasterSet {
         let mut behind = MasterSet::EMPTY;
         let both = self.counted.iter().zip(&mut self.asked);

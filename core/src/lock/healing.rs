@@ -1,9 +1,9 @@
-//! Healing: keys are put back on masters that lost them, or never had them, while a quorum still
+//! Healing: keys are restored on masters that lost them, or never had them, while a quorum still
 //! holds the lock.
 //!
-//! A key that was put back counts from the next round of extensions on. So every end of validity
-//! rests on masters that held the token before its round began, and every client that acquires the
-//! lock later meets one of them.
+//! A restored key counts from the next round of extensions on. So every end of validity depends on
+//! masters that held the token before its round began, and every client that acquires the lock
+//! later meets one of them.
 
 use super::context::Context;
 use super::holding::Held;
@@ -12,7 +12,7 @@ use crate::protocol::{Action, Answer, Fate, MasterId, MasterSet};
 impl Held {
     /// A round has shown that a quorum still holds the lock and that these masters do not.
     pub(super) fn heal(&mut self, masters: MasterSet, cx: &mut Context<'_, '_>) {
-        // Where a release may follow the token at any time it would not stay.
+        // If a release may follow the token at any time, the key would not stay.
         let masters = masters.without(cx.keys.forsaken);
         if !cx.base.heals || masters.is_empty() {
             return;
@@ -33,13 +33,13 @@ impl Held {
                 cx.keys.unproven.remove(master);
                 self.unsettled.remove(master);
             }
-            // One that was not sent says nothing about an earlier one, which may have put the key
-            // back before its answer was lost.
+            // A request that was not sent says nothing about an earlier one, which may have
+            // restored the key before its answer was lost.
             Answer::Failed { fate: Fate::NotSent, .. } => {}
             Answer::Failed { .. } => cx.keys.note_fate(master, answer),
-            // A key is there. It may be ours, from a request whose answer was lost, so that it is
-            // to be released; but it may as well be another master's (one server behind two
-            // addresses), so that it must not be counted.
+            // A key exists. It may be ours, from a request whose answer was lost, so it must be
+            // released; or it may be another master's (one server behind two addresses), so it must
+            // not count.
             _ => {}
         }
     }

@@ -14,19 +14,19 @@ use crate::time::Instant;
 pub(super) struct Held {
     /// The round that granted it.
     round: u32,
-    /// The round in which keys are put back.
+    /// The round in which keys are restored.
     pub(super) healing_round: u32,
     pub(super) since: Instant,
-    /// What the masters said in that round; nothing any more once it has been extended and nobody
-    /// can ask for it.
+    /// The masters' votes in that round; empty once it has been extended and they are no longer
+    /// needed.
     pub(super) votes: Vec<Vote>,
-    /// Masters that have granted it, by what they said in that round.
+    /// Masters that granted it in that round.
     granted: MasterSet,
-    /// Masters that have not said what became of a request that sets the key: where the connection
-    /// falls silent, a release is written behind it.
+    /// Masters with an unanswered request that sets the key: if the connection falls silent, a
+    /// release is written behind it.
     pub(super) unsettled: MasterSet,
     pub(super) valid_until: Instant,
-    /// Whether the caller has taken it; until then its end is no loss.
+    /// Whether the caller has taken it; until then its end is not a loss.
     pub(super) taken: bool,
     /// Whether it was handed over to us. Until it is taken it is not ours to release.
     pub(super) was_resumed: bool,
@@ -87,10 +87,10 @@ impl Held {
         Next::Stay
     }
 
-    /// A vote that comes after the lock was won: it holds there too, or it never will.
+    /// A vote that comes after the lock was won: the master also holds it, or never will.
     fn late_vote(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) {
-        // A master that has granted it answers a raise, and one that is asked to go on with a lock
-        // an extension: neither sets a key.
+        // A master that has granted it answers a raise, and at a resumption an extension: neither
+        // sets a key.
         if self.was_resumed || self.granted.contains(master) {
             return;
         }
@@ -115,7 +115,7 @@ impl Held {
         }
     }
 
-    /// The caller takes it, if it is still valid; if not, the lock is sought further.
+    /// The caller takes it, if it is still valid; if not, the lock is still sought.
     pub(super) fn take(&mut self, cx: &mut Context<'_, '_>) -> Result<Instant, Next> {
         let now = cx.effects.now;
         if now + NOTICE < self.valid_until {
@@ -146,7 +146,7 @@ impl Held {
         Next::RoundLost(LostRound { was_granted: true, ..LostRound::new(self.round, self.since, votes, cx) })
     }
 
-    /// The holder is told, and what is left of the lock is cleared away.
+    /// Notifies the holder, and clears the rest of the lock away.
     pub(super) fn lose(&mut self, cause: LossCause, cx: &mut Context<'_, '_>) -> Next {
         cx.effects.events.push_back(Event::Lost { lock: cx.base.id, cause });
         self.end_extensions(cause, cx);

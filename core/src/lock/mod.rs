@@ -11,16 +11,15 @@
 //!                     Told
 //! ```
 //!
-//! Each phase is a type of its own, with its own answers and deadlines. It returns what comes next,
-//! and [`Lock::go_on`] moves on: the one place for what an answer or the time leads to. What the
-//! caller commands (release, cancel, hand over) is in `commands.rs`, and what the lock is told
-//! while it is sought (attempt, read, end) in `seeking.rs`. A cancelled lock is over at once,
-//! unless its end has been told: then the machine drops it with its last event.
+//! Each phase has its own type, with its own answers and deadlines. It returns what comes next, and
+//! [`Lock::go_on`] changes the phase: the only place where an answer or the time does so. The
+//! caller's commands (release, cancel, hand over) are in `commands.rs`, and the commands for a lock
+//! that is sought (attempt, read, end) in `seeking.rs`. A cancelled lock is over at once, unless
+//! its end was already reported: then the machine drops it with its last event.
 //!
 //! Rules of this room: a lock knows votes, instants and its own token. It does not know connections
-//! or other locks, nor when it is worth asking again: it is told to make an attempt, and reports
-//! how that was lost. It gives orders for masters and events for its caller, and tells its next
-//! deadline.
+//! or other locks, nor when to ask again: it makes an attempt on command, and reports how that was
+//! lost. It returns orders for masters, events for its caller, and its next deadline.
 
 mod acquiring;
 mod clearing;
@@ -54,9 +53,9 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// How long before validity ends a loss is told. Timers of the operating system and of async
-/// runtimes fire up to a millisecond or two late, and the holder must not learn of it after the
-/// fact. Longer would take that much from every grant.
+/// How long before the end of validity a loss is reported. Timers of the operating system and of
+/// async runtimes fire up to a millisecond or two late, and the holder must not learn of the loss
+/// after the fact. Larger: every grant loses that much. Smaller: a late timer reports too late.
 const NOTICE: Duration = Duration::from_millis(2);
 
 /// One lock, from the request for it to its end.
@@ -66,7 +65,7 @@ pub(crate) struct Lock {
     stage: Stage,
 }
 
-// Nearly every lock has asked, so that its size is the right one.
+// Nearly every lock has asked, so the large variant sets the right size.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Stage {
@@ -74,7 +73,7 @@ enum Stage {
     Queued,
     /// Masters have been asked, with the token of the present attempt.
     Asked(Keys, Phase),
-    /// Nothing is left to do, but the event that says so has yet to be taken.
+    /// Nothing is left to do, but the final event has yet to be taken.
     Told,
     Over,
 }
@@ -85,34 +84,34 @@ enum Phase {
     Clearing(Clearing),
     Resuming(Resuming),
     Held(Held),
-    /// Its holder has been told that it is lost.
+    /// Its holder has been notified that it is lost.
     Gone,
     Releasing(Releasing),
 }
 
-/// How it stands with a lock.
+/// The state of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum State {
-    /// It has asked no master.
+    /// It has asked no master yet.
     Queued,
     Sought,
     Held,
-    /// It is neither sought nor held any more.
+    /// It is no longer sought or held.
     LetGo,
-    /// Nothing refers to it any more, and its number may be used again. A lock whose last event has
-    /// yet to be taken has only let go: so a table by number can tell the event's receiver from the
+    /// Nothing refers to it, and its number may be reused. A lock whose last event has yet to be
+    /// taken is still `LetGo`: so a table by number can distinguish the event's receiver from the
     /// next lock.
     Over,
 }
 
-/// What an input leads to.
+/// What follows from an input.
 enum Next {
-    /// The phase goes on, and its deadline comes no nearer.
+    /// The phase continues, and its deadline comes no nearer.
     Stay,
-    /// The phase goes on, maybe with a nearer deadline.
+    /// The phase continues, maybe with a nearer deadline.
     GoOn,
     Held(Held),
-    /// The holder has been told that its lock is lost.
+    /// The holder has been notified that its lock is lost.
     Gone,
     NotAcquired(AcquireError),
     Released(ReleaseOutcome),
@@ -124,25 +123,25 @@ enum Next {
     Read(MasterId, Answer),
 }
 
-/// What concerns the one that decides whether and when the lock asks again.
+/// What matters to the bid, which decides whether and when the lock asks again.
 #[must_use]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Report {
     Nothing,
-    /// Nothing, and the lock is for all others as it was before: its state is the same, and its
-    /// deadline is no nearer.
+    /// Nothing, and nothing changed for others: the lock's state is the same, and its deadline is
+    /// no nearer.
     Unchanged,
     /// A round was lost: [`Lock::undo`] or [`Lock::give_back`] comes next.
     RoundLost(LostRound),
     /// One master was asked before the others and refused.
     Refused(Refused),
-    /// In a round that goes on, a master has said who holds the key.
+    /// In an open round, a master has named the holder.
     Named(MasterId, Answer),
     /// A vote that came after its round was lost.
     Late(MasterId, Answer),
-    /// What a master says about the key behind a lost round.
+    /// A master's answer about the key after a lost round.
     Read(MasterId, Answer),
-    /// Time has passed while the lock asks for nothing.
+    /// Time has passed while the lock has no request under way.
     Idle,
 }
 
@@ -152,7 +151,7 @@ impl Lock {
         Self { base: Base::new(id, wanted, now), stage: Stage::Queued }
     }
 
-    /// Goes on with a lock that was handed over.
+    /// Resumes a lock that was handed over.
     pub(crate) fn resumed(
         id: LockId,
         wanted: &Acquire,
@@ -171,9 +170,9 @@ impl Lock {
         Self { base, stage: Stage::Asked(keys, Phase::Resuming(resuming)) }
     }
 
-    /// Releases a lock that another locker was granted. With a life its keys stay for that long.
-    /// Of one resource, nobody says whether the token locked it alone or shares it: a release at
-    /// once is for both.
+    /// Releases a lock that was granted to another locker. With `life` its keys stay for that long.
+    /// For one resource it is unknown whether the token holds it alone or shares it: an immediate
+    /// release handles both.
     pub(crate) fn released(
         id: LockId,
         targets: &Targets,
@@ -181,7 +180,7 @@ impl Lock {
         life: Option<Ttl>,
         effects: &mut Effects<'_>,
     ) -> Self {
-        // Its keys may have been given any life.
+        // Its keys may have any TTL.
         let wanted = Acquire::new(targets.clone(), effects.config.longest_ttl());
         let mut base = Base::new(id, &wanted, effects.now);
         let mut keys = Keys::new(&base, token, MasterSet::all(effects.config.masters.len()));
@@ -198,7 +197,7 @@ impl Lock {
 
     // Getters.
 
-    /// Which seats of a semaphore it has, once they are chosen.
+    /// Its seats of a semaphore, once they are chosen.
     pub(crate) fn seats(&self) -> Option<Seats> {
         match &self.stage {
             Stage::Asked(keys, _) => keys.seating.as_ref()?.chosen(),
@@ -215,7 +214,7 @@ impl Lock {
         &self.base.targets
     }
 
-    /// How it stands with the lock, as far as others need to know.
+    /// The state of the lock, as far as others need to know.
     pub(crate) fn state(&self) -> State {
         match &self.stage {
             Stage::Queued => State::Queued,
@@ -265,18 +264,18 @@ impl Lock {
         self.base.give_up_at
     }
 
-    /// The first grant of it, if there was one.
+    /// Its first grant, if there was one.
     pub(crate) fn grant(&self) -> Option<Grant> {
         self.base.grant
     }
 
-    /// Forgets when it was granted, which only other locks of the process are told of.
+    /// Forgets when it was granted, which only other locks of the process use.
     #[cfg(feature = "internals")]
     pub(crate) fn forget_its_grant(&mut self) {
         self.base.grant = None;
     }
 
-    /// Votes for the grant that have come, while the lock is held.
+    /// The votes for the grant so far, while the lock is held.
     #[cfg(feature = "tracing")]
     pub(crate) fn votes_granted(&self) -> usize {
         match &self.stage {
@@ -302,7 +301,7 @@ impl Lock {
 
     // Inputs.
 
-    /// A master answered in one of this lock's rounds; rounds that are over are not listened to.
+    /// A master answered in one of this lock's rounds; answers of ended rounds are ignored.
     #[inline]
     pub(crate) fn answer(
         &mut self,
@@ -331,7 +330,7 @@ impl Lock {
             Phase::Releasing(releasing) if releasing.round == round => releasing.answer(master, answer, cx),
             Phase::Trying(_) | Phase::Resuming(_) | Phase::Gone | Phase::Releasing(_) => Next::Stay,
         };
-        // Most answers lead to nothing, and then that must cost nothing.
+        // Most answers change nothing, and must then cost nothing.
         if matches!(next, Next::Stay) { Report::Unchanged } else { self.go_on(next, effects) }
     }
 
@@ -356,7 +355,7 @@ impl Lock {
         self.go_on(next, effects)
     }
 
-    /// The one place where a phase follows another because of an answer or the time.
+    /// The only place where an answer or the time changes the phase.
     fn go_on(&mut self, next: Next, effects: &mut Effects<'_>) -> Report {
         let lock = self.base.id;
         let Stage::Asked(keys, phase) = &mut self.stage else {

@@ -1,13 +1,12 @@
-//! Fair waiting: a place in the queue that each master keeps of one resource.
+//! Fair waiting: a place in the queue that each master keeps for one resource.
 //!
 //! Queues by arrival get stuck: each of two waiters may be first on one master. So the order is
-//! agreed first, as an atomic register's timestamps are. A place gets the number after the largest
-//! on each master; the largest of a majority's numbers is the one that counts, and is written to a
-//! majority. Who comes later meets it on one master at least, and gets a larger number. Each master
-//! grants the lock only to the place with the smallest number that it knows and whose waiter is
-//! alive.
+//! agreed first, as an atomic register's timestamps are. On each master a place gets the number
+//! after the largest; the largest of a majority's numbers counts, and is written to a majority. A
+//! later waiter meets it on at least one master, and gets a larger number. Each master grants the
+//! lock only to the place with the smallest number that it knows and whose waiter is alive.
 //!
-//! Exclusion does not rest on any of that: a grant is a majority's, as without a queue.
+//! Exclusion does not depend on any of that: a grant needs a majority, as without a queue.
 
 use super::clearing::Clearing;
 use super::context::Context;
@@ -16,28 +15,28 @@ use crate::protocol::{
     Action, Answer, Cause, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request,
 };
 
-/// Of a lock that is waited for fairly.
+/// The state of fair waiting.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queueing {
-    /// None before the first attempt, and while it waits without one.
+    /// `None` before the first attempt, and while it waits without one.
     place: Option<QueuePlace>,
     /// Whether it waits without a place.
     is_out: bool,
-    /// The largest number that a master has given the place until a quorum has had one: those with
-    /// another one are given that.
+    /// The largest number that a master gave the place before a quorum had one number: masters with
+    /// another one get this one.
     number: Option<FencingToken>,
     /// Masters that have the place with that number.
     agreed: MasterSet,
-    /// Whether a quorum has had that number. From then on it stays, and is the exact one on each
-    /// master: those that came meanwhile have met it.
+    /// Whether a quorum has had that number. From then on it is final, and must be exact on each
+    /// master: waiters that came later have met it.
     is_settled: bool,
-    /// Masters that are asked to give the place that number.
+    /// Masters that were asked to give the place that number.
     raised: MasterSet,
     /// Masters that may have the place.
     placed: MasterSet,
-    /// Masters that have answered since all were asked last.
+    /// Masters that have answered since all were last asked.
     answered: MasterSet,
-    /// Masters on which it is first, and waits for the key alone.
+    /// Masters on which it is first, and waits only for the key.
     first: MasterSet,
 }
 
@@ -46,7 +45,7 @@ impl Queueing {
         self.place
     }
 
-    /// All masters are asked to put the place there, or to keep it.
+    /// Notes that all masters are asked to enter or keep the place.
     fn asks_all(&mut self, all: MasterSet) {
         (self.placed, self.answered) = (all, MasterSet::EMPTY);
     }
@@ -62,7 +61,7 @@ impl Queueing {
                 if Some(number) == self.number {
                     self.agreed.insert(master);
                 } else {
-                    // It may have come to this master late, behind others that have come since.
+                    // It may have reached this master late, behind later waiters.
                     self.agreed.remove(master);
                     self.raised.remove(master);
                 }
@@ -72,7 +71,7 @@ impl Queueing {
                     self.first.remove(master);
                 }
             }
-            // It has the place, and says nothing of it.
+            // It has the place, but does not report it.
             Answer::Yes | Answer::Counted(_) | Answer::Failed { cause: Cause::Quarantined { .. }, .. } => {
                 self.answered.insert(master);
             }
@@ -92,7 +91,7 @@ impl Lock {
         self.base.queueing.as_ref()?.place
     }
 
-    /// Whether it is first in this master's queue, and waits for the key alone.
+    /// Whether it is first in this master's queue, and waits only for the key.
     pub(crate) fn is_first_at(&self, master: MasterId) -> bool {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.first.contains(master))
     }
@@ -102,14 +101,14 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
     }
 
-    /// Whether a quorum of masters has answered since all were asked to keep its place.
+    /// Whether a quorum of masters has answered since all were last asked to keep its place.
     pub(crate) fn keeps_its_place(&self, quorum: Quorum) -> bool {
         let answered = self.base.queueing.as_ref().map(|queueing| queueing.answered);
         answered.is_some_and(|answered| answered.iter().count() >= quorum.needed())
     }
 
-    /// Behind a lost round: masters that have the place with another number than the one that
-    /// counts, or have not said with which, are given that one.
+    /// After a lost round: masters that have the place with another number than the one that
+    /// counts, or have not reported one, get that number.
     pub(crate) fn agree_on_number(&mut self, effects: &mut Effects<'_>) {
         let quorum = effects.config.quorum;
         let Some(queueing) = &mut self.base.queueing else { return };
@@ -119,8 +118,8 @@ impl Lock {
         self.order_stay(behind, effects);
     }
 
-    /// These masters are free by now. A round that is lost, and only waits for its last answers,
-    /// ends where the next attempt may have a quorum.
+    /// These masters are free now. A lost round that only waits for its last answers ends if the
+    /// next attempt may get a quorum.
     pub(crate) fn freed(&mut self, free: MasterSet, effects: &mut Effects<'_>) -> Report {
         let Self { base, stage: Stage::Asked(keys, Phase::Trying(trying)) } = self else {
             return Report::Unchanged;
@@ -149,12 +148,12 @@ impl Lock {
         cx.effects.order(to, Request { fence: number, insists, watch: true, ..request });
     }
 
-    /// Leaves the queue, and goes on without a place.
+    /// Leaves the queue, and keeps waiting without a place.
     pub(crate) fn leave_queue(&mut self, effects: &mut Effects<'_>) {
         if let Stage::Asked(keys, phase) = &mut self.stage {
             Context { base: &mut self.base, keys, effects }.leave_places();
             if let Phase::Clearing(clearing) = phase {
-                // What is still said of that place is of the past.
+                // Further answers about that place are outdated.
                 *clearing = Clearing::behind(self.base.next_round(), &mut self.base);
             }
         }
@@ -163,14 +162,14 @@ impl Lock {
         }
     }
 
-    /// The next attempt enters the queue anew.
+    /// The next attempt enters the queue again.
     pub(crate) fn enter_anew(&mut self) {
         if let Some(queueing) = &mut self.base.queueing {
             queueing.is_out = false;
         }
     }
 
-    /// Before an attempt: whether a place is to be drawn for it.
+    /// Before an attempt: whether it needs a new place.
     pub(super) fn needs_place(&self) -> bool {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.place.is_none() && !queueing.is_out)
     }
@@ -185,17 +184,17 @@ impl Lock {
 }
 
 impl Context<'_, '_> {
-    /// The number that the place is to have on masters that do not have it yet.
+    /// The number for the place on masters that do not have it yet.
     pub(super) fn queue_number(&self) -> Option<FencingToken> {
         self.base.queueing.as_ref()?.number
     }
 
-    /// Whether the place is to have exactly that number.
+    /// Whether the place must have exactly that number.
     pub(super) fn is_settled_in_queue(&self) -> bool {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
     }
 
-    /// Whether another attempt may follow that has the same place.
+    /// Whether another attempt with the same place may follow.
     pub(super) fn goes_on_in_queue(&self) -> bool {
         self.base.queueing.is_some() && self.base.may_try_again()
     }
@@ -210,7 +209,7 @@ impl Context<'_, '_> {
         self.effects.order(placed, request);
     }
 
-    /// Leaves the queue on masters that are not asked to release the lock, which is done with that.
+    /// Leaves the queue on masters that get no release, which would also leave it.
     pub(super) fn leave_other_places(&mut self) {
         let reached = self.keys.reached;
         if let Some(queueing) = &mut self.base.queueing {

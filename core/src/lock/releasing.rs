@@ -14,13 +14,13 @@ pub(super) struct Releasing {
 }
 
 impl Releasing {
-    /// `buffer` is only used for its room.
+    /// `buffer` is only reused for its capacity.
     pub(super) fn begin(buffer: Vec<Vote>, cx: &mut Context<'_, '_>) -> Self {
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
         let request = cx.request(Some(round), Action::Release, cx.base.longest_ttl);
-        // The first master last, which is written last where it is queued first: others that wait
-        // hear of the release there, and ask the others then.
+        // The first master is queued first, and so written last: other waiters learn of the release
+        // at the first master, and then ask the others.
         let is_contended = cx.base.is_contended;
         let first = is_contended.then(|| cx.effects.first_master(&cx.base.targets)).flatten();
         let reached = cx.keys.reached;
@@ -35,7 +35,7 @@ impl Releasing {
         Self { round, votes }
     }
 
-    /// Lets go of the keys, which live on for this long.
+    /// Releases the keys, which stay for this long.
     pub(super) fn keeping(life: Ttl, buffer: Vec<Vote>, cx: &mut Context<'_, '_>) -> Self {
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);

@@ -1,4 +1,4 @@
-//! Going on with a lock that another locker was granted: an extension by its token, and then it is
+//! Resuming a lock that was granted to another locker: an extension by its token, after which it is
 //! held like any other.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::{NOTICE, Next};
 use crate::protocol::{AcquireError, Action, Answer, Cause, MasterId, MasterSet, Tally, Vote, Votes};
 use crate::time::Instant;
 
-/// A round of extensions that decides whether the lock is taken over.
+/// A round of extensions that decides whether the lock is resumed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Resuming {
     pub(super) round: u32,
@@ -18,7 +18,7 @@ pub(super) struct Resuming {
 }
 
 impl Resuming {
-    /// Asks all masters that may be counted: any of them may hold the token.
+    /// Asks all masters that may count: any of them may hold the token.
     pub(super) fn begin(cx: &mut Context<'_, '_>) -> Self {
         let now = cx.effects.now;
         let masters = cx.effects.config.masters.len();
@@ -61,7 +61,7 @@ impl Resuming {
     }
 }
 
-/// Nothing is released: the lock may still belong to the one that handed it on.
+/// Nothing is released: the lock may still belong to the process that handed it over.
 pub(super) fn not_resumed(votes: Vec<Vote>, cx: &Context<'_, '_>) -> Next {
     let quorum = cx.quorum();
     let is_gone = Tally::of(&votes).not_held() > quorum.masters() - quorum.needed();

@@ -1,13 +1,13 @@
 //! Permits: one master assigns seats of the semaphore, and the others are asked for exactly those.
 //!
-//! A seat is an ordinary exclusive lock, so that no two holders have the same one, whatever is
-//! assigned: that the masters agree on it beforehand only saves them the search. A master that is
-//! silent is not waited for: the next one is asked to assign. So several may have taken seats, and
-//! each that took others than were chosen lets go of them.
+//! A seat is an ordinary exclusive lock, so no two holders have the same one, whatever is assigned:
+//! the assignment only saves a search on each master. The attempt does not wait for a silent
+//! master: the next one is asked to assign. So several may have taken seats, and each that took
+//! other seats than the chosen ones releases them.
 //!
-//! Several permits at once are assigned in one script, all or none, and the others are asked for
-//! all of them or none: a lock of several resources. No attempt holds some of them while it waits
-//! for others, so that no two wait for each other.
+//! Several permits at once are assigned in one script, all or none, and the other masters are asked
+//! for all of them or none, as for a lock of several resources. No attempt holds some of them while
+//! it waits for others, so no two wait for each other.
 
 use std::time::Duration;
 
@@ -16,26 +16,26 @@ use crate::protocol::{
     Action, Answer, Cause, Claim, Fate, MasterId, MasterSet, Request, Resource, Seats, Targets, Token, Wish,
 };
 
-/// Which seats of a semaphore an attempt gets.
+/// The choice of a semaphore's seats for an attempt.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Seating {
     name: Resource,
     of: u16,
     /// How many it gets.
     take: u16,
-    /// The first seat of the window, and how many it has.
+    /// The first seat of the window, and its number of seats.
     from: u16,
     length: u16,
-    /// Of all seats of the window.
+    /// The claim of all seats of the window.
     claim: Claim,
-    /// The name of the wait, where others have gone before it for too long.
+    /// The name of the wait, if others have overtaken it for too long.
     wish: Option<Wish>,
-    /// How many seats behind the window have yet to be asked for.
+    /// How many seats after the window are untried.
     left: u16,
     /// Masters that may have taken any seats of the window.
     taking: MasterSet,
-    /// Windows before this one of which masters may have taken any seats, and those masters. What
-    /// they say is too late to be chosen, and is told in places of their own window.
+    /// Earlier windows, with the masters that may have taken seats of them. Such a late answer is
+    /// not chosen, and its places are those of its own window.
     earlier: Vec<(MasterSet, Claim)>,
     chosen: Option<Seats>,
 }
@@ -71,8 +71,7 @@ impl Seating {
         seating
     }
 
-    /// Goes on with the seats behind the window: `false` if the circle is round, or too few are
-    /// left.
+    /// Moves on to the seats after the window: `false` if all have been tried, or too few are left.
     fn next_window(&mut self, token: Token, fenced: bool) -> bool {
         if self.left < self.take {
             return false;
@@ -90,7 +89,7 @@ impl Seating {
         true
     }
 
-    /// The seats of the window with these places, if they are as many as are wanted.
+    /// The seats of the window with these places, if there are as many as requested.
     fn seats(&self, places: u64) -> Option<Seats> {
         let is_in_window = places.checked_shr(self.length.into()).unwrap_or(0) == 0;
         let seats = Seats::new(self.from, self.of, places).filter(|_| is_in_window);
@@ -101,7 +100,7 @@ impl Seating {
         self.chosen
     }
 
-    /// What is locked by those that were chosen.
+    /// The locks of the chosen seats.
     pub(super) fn locks(&self) -> Option<Targets> {
         Some(Targets::of_seats(&self.name, self.chosen?))
     }
@@ -112,15 +111,15 @@ impl Seating {
         earlier.chain([(self.taking, &self.claim)])
     }
 
-    /// The earlier window of which a master may have taken seats.
+    /// The earlier window from which a master may have taken seats.
     fn earlier_of(&mut self, master: MasterId) -> Option<&mut (MasterSet, Claim)> {
         self.earlier.iter_mut().find(|(masters, _)| masters.contains(master))
     }
 }
 
 impl Base {
-    /// Behind a lost attempt: a seat that others refused is not the first that the next one asks
-    /// for. The master that assigned it may not know of its holder.
+    /// After a lost attempt: the next one does not begin with a seat that others refused. The
+    /// master that assigned it may not know of its holder.
     pub(super) fn skip_seats(&mut self, chosen: Option<Seats>) {
         if let Some(seat) = chosen.and_then(|seats| seats.numbers().next()) {
             self.seat_from = seat + 1;
@@ -140,8 +139,8 @@ impl Context<'_, '_> {
         self.effects.order(MasterSet::only(master), request);
     }
 
-    /// Makes of a master's answer what it means for the seats that were chosen, or are by this
-    /// answer. Returns `None` if there is more to come from the master.
+    /// Turns a master's answer into one about the chosen seats, which this answer may choose.
+    /// Returns `None` if the master has yet to answer more.
     pub(super) fn chosen_by(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Option<Answer> {
         let (token, fenced) = (self.keys.token, self.base.is_fenced);
         let Some(seating) = &mut self.keys.seating else { return Some(answer) };
@@ -197,16 +196,16 @@ impl Context<'_, '_> {
         }
     }
 
-    /// A master has taken other seats than were chosen.
+    /// A master has taken other seats than the chosen ones.
     fn let_go(&mut self, master: MasterId, claim: Claim) {
         let request = self.request(None, Action::Release, self.base.longest_ttl);
         self.effects.order(MasterSet::only(master), Request { claim, ..request });
         self.keys.reached.remove(master);
     }
 
-    /// Orders what takes the token back, at once or in a while. Where a master may have taken any
-    /// seats of a window, all of them are named, and nothing is kept: those that were chosen are
-    /// kept elsewhere.
+    /// Orders requests that take the token back, at once or later. If a master may have taken any
+    /// seats of a window, the request names all of them, and keeps none: the chosen ones are kept
+    /// elsewhere.
     pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
         let mut exactly = to;
@@ -222,7 +221,7 @@ impl Context<'_, '_> {
     }
 }
 
-/// Whether a master may have taken seats, or may yet, behind this answer to the request to do so.
+/// Whether after this answer a master may have taken seats, or may still do so.
 fn leaves_open(answer: Answer) -> bool {
     match answer {
         Answer::Failed { fate, .. } => fate != Fate::NotSent,

@@ -1,5 +1,5 @@
-//! What a lock is told by the one that decides whether and when it asks: attempts, what comes
-//! behind a lost one, and the end without it.
+//! The bid's commands to a lock: attempts, the steps after a lost one, and the end without the
+//! lock.
 
 use std::sync::Arc;
 
@@ -41,11 +41,11 @@ impl Lock {
         Ok(())
     }
 
-    /// Behind a lost round: "If the client failed to acquire the lock for some reason, it will try
+    /// After a lost round: "If the client failed to acquire the lock for some reason, it will try
     /// to unlock all the instances, even the instances it believed it was not able to lock" (Redis
-    /// distributed-locks page, "The Redlock Algorithm", step 5). The release reads the key where
-    /// another holds it: `SET NX` does not say who, nor for how long. With `watch` the master tells
-    /// when that changes.
+    /// distributed-locks page, "The Redlock Algorithm", step 5). The release reads the key if
+    /// another holder has it: `SET NX` says neither who nor for how long. With `watch` the master
+    /// notifies when that changes.
     pub(crate) fn undo(&mut self, watch: bool, effects: &mut Effects<'_>) {
         if let Some((clearing, mut cx)) = self.clearing(effects) {
             let round = clearing.read_round;
@@ -53,15 +53,15 @@ impl Lock {
         }
     }
 
-    /// Behind a lost round that is made again at once: the token is taken back, and nobody waits
-    /// for what the masters say.
+    /// After a lost round that is repeated at once: takes the token back without waiting for the
+    /// masters' answers.
     pub(crate) fn give_back(&mut self, effects: &mut Effects<'_>) {
         if let Some((_, mut cx)) = self.clearing(effects) {
             cx.give_back();
         }
     }
 
-    /// Asks these masters who holds the key, and none for a vote.
+    /// Asks these masters who holds the key, without asking for a vote.
     pub(crate) fn read(
         &mut self,
         masters: MasterSet,
@@ -69,7 +69,7 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) -> Result<(), EntropyFailed> {
         if self.state() == State::Queued {
-            // The script compares a token, and this one is nowhere.
+            // The script compares a token, and no master has this one.
             let keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);
             let lost_round = self.base.next_round();
             let clearing = Clearing::behind(lost_round, &mut self.base);
@@ -95,15 +95,15 @@ impl Lock {
         Some((clearing, Context { base, keys, effects }))
     }
 
-    /// Ends without the lock: the caller is told what the masters said last.
+    /// Ends without the lock, with the masters' last votes for the caller.
     pub(crate) fn finish(&mut self, votes: Option<Arc<[Vote]>>, effects: &mut Effects<'_>) {
         let ballot = Arc::new(self.base.ballot(votes, effects));
         self.fail(AcquireError::from_ballot(ballot, effects.config.quorum), effects);
     }
 
-    /// Ends without the lock, of which its caller is told what the masters said to the lock in
-    /// front. Returns what it is told: tens of thousands that give up together are all told the
-    /// same, and the memory for it takes longer than everything else.
+    /// Ends without the lock, with the votes of the lock in front for its caller. Returns the
+    /// ballot: tens of thousands of locks that give up together share it, since allocating each one
+    /// would take longer than everything else.
     pub(crate) fn finish_behind(
         &mut self,
         votes: Arc<[Vote]>,
@@ -120,7 +120,7 @@ impl Lock {
         ballot
     }
 
-    /// Ends without the lock, which other callers of this process hold or were first to request.
+    /// Ends without the lock, because other callers of this process hold or requested it earlier.
     pub(crate) fn give_up_behind(&mut self, others: usize, effects: &mut Effects<'_>) {
         let ballot = Ballot { callers_ahead: others, ..self.base.ballot(None, effects) };
         self.fail(AcquireError::HeldByAnother(Arc::new(ballot)), effects);
@@ -136,8 +136,8 @@ impl Lock {
     }
 }
 
-/// An attempt at a permit has one master assign the seat, also where no others are known and before
-/// any is connected: no request can name a seat that has not been assigned.
+/// In an attempt at a permit one master assigns the seat, even without known rivals and before any
+/// master is connected: no request can name a seat that has not been assigned.
 fn assigned(attempt: Attempt, base: &Base, effects: &Effects<'_>) -> Attempt {
     let first = attempt.first.or_else(|| {
         let any = || MasterId::all(effects.config.masters.len()).next();
@@ -148,7 +148,7 @@ fn assigned(attempt: Attempt, base: &Base, effects: &Effects<'_>) -> Attempt {
 }
 
 impl Context<'_, '_> {
-    /// Has these masters delete the token, or say who holds the key.
+    /// Makes these masters delete the token, or name the holder.
     fn undo(&mut self, masters: MasterSet, round: u32, watch: bool) {
         let request = self.request(Some(round), Action::Undo, self.base.longest_ttl);
         self.order_back(masters, Request { watch, ..request.without_place() });

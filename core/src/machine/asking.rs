@@ -1,4 +1,4 @@
-//! Asking masters about a lock of any holder, and having its keys deleted.
+//! Asking masters about any holder's lock, and having its keys deleted.
 
 use super::Machine;
 use super::table::{Place, Slot, Task};
@@ -8,11 +8,11 @@ use crate::protocol::{Entropy, LockId, MasterId, Resource, Said, Targets, Token,
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
-    /// Asks all masters what they have of a lock, and changes nothing there. It ends with
-    /// [`Event::Inspected`](super::Event::Inspected) when each has answered, or cannot.
+    /// Asks all masters about a lock, without changing anything there. It ends with
+    /// [`Event::Inspected`](super::Event::Inspected) when each has answered or is known not to.
     ///
-    /// Keys with the token of a lock that this machine holds are called ours, and keys with
-    /// `token`, too.
+    /// Keys with the token of a lock that this machine holds, or with `token`, are reported as
+    /// ours.
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.
@@ -31,9 +31,10 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    /// Asks all masters which of a semaphore's permits are held, and changes nothing there. It ends
-    /// with [`Event::SemaphoreInspected`](super::Event::SemaphoreInspected) when each has answered,
-    /// or cannot. `permit` is any of the permits; what is ours, [`inspect`](Self::inspect) says.
+    /// Asks all masters which of a semaphore's permits are held, without changing anything there.
+    /// It ends with [`Event::SemaphoreInspected`](super::Event::SemaphoreInspected) when each has
+    /// answered or is known not to. `permit` is any of the permits; [`inspect`](Self::inspect) says
+    /// which keys are ours.
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.
@@ -53,16 +54,16 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    /// The tokens of locks that are held and have this target.
+    /// The tokens of held locks with this target.
     fn tokens_of(&self, resource: &Resource) -> impl Iterator<Item = Token> {
         let held = self.locks.iter().filter(|slot| slot.is_held()).filter_map(|slot| slot.task.as_lock());
         let ours = held.filter(move |lock| lock.targets().resources().any(|target| target == resource));
         ours.filter_map(Lock::token)
     }
 
-    /// Has all masters delete a lock's key, also that of another holder or of its readers. It ends
-    /// with [`Event::ForceReleased`](super::Event::ForceReleased) when each has answered, or
-    /// cannot.
+    /// Makes all masters delete a lock's key, even that of another holder or of readers. It ends
+    /// with [`Event::ForceReleased`](super::Event::ForceReleased) when each has answered or is
+    /// known not to.
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.
@@ -75,7 +76,7 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    /// A master has told what it has of a lock.
+    /// A master has answered an inspection.
     pub(super) fn told(&mut self, master: MasterId, id: LockId, said: Box<Said>, now: Instant) {
         if let Some(Slot { task: Task::Inquiry(inquiry), .. }) = self.locks.get_mut(id) {
             inquiry.told(master, said, &mut effects!(self, now));

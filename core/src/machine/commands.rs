@@ -1,4 +1,4 @@
-//! What callers ask of a machine.
+//! The commands of callers.
 
 use super::Machine;
 use super::table::{Place, Slot, Task};
@@ -16,8 +16,8 @@ impl<E: Entropy> Machine<E> {
     /// [`Event::NotAcquired`](super::Event::NotAcquired).
     ///
     /// A lock whose resource another lock of this machine holds or seeks waits in the queue behind
-    /// that, and asks no master before it comes to the front. When the lock in front lets go, the
-    /// next one's request follows its releases in the same write.
+    /// that, and asks no master before it comes to the front. When the lock in front ends, the next
+    /// one's request follows its releases in the same write.
     ///
     /// # Errors
     /// [`AcquireError::Invalid`], [`AcquireError::TooManyLocks`] and [`AcquireError::NoEntropy`].
@@ -50,7 +50,7 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    /// The lock that is wanted begins where it waits, and asks if it need not.
+    /// Puts a new lock into its queue, or has it ask if it need not wait.
     fn enter(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Result<(), EntropyFailed> {
         let locks = &self.locks;
         let is_held = |id| locks.get(id).is_some_and(Slot::is_held);
@@ -64,7 +64,7 @@ impl<E: Entropy> Machine<E> {
                 lock.attempt(Attempt::default(), effects)
             }
             Entry::Front(start) => {
-                // One that waits fairly takes its turn in the masters' queues.
+                // A fair waiter takes its turn in the masters' queues.
                 let start = if lock.is_fair() { Start::default() } else { start };
                 let mut bid = Bid::for_start(start, || self.contenders.lets_pass(&wanted.targets), now);
                 let begun = match &mut bid {
@@ -92,12 +92,12 @@ impl<E: Entropy> Machine<E> {
         begun
     }
 
-    /// Tells at the moment in which the caller takes a granted lock until when it is valid.
+    /// Returns until when a granted lock is valid, at the moment in which the caller takes it.
     ///
-    /// `None` if so little is left that nobody could rely on it: then it is cleared away and sought
-    /// further within the caller's limits, and another [`Event::Granted`](super::Event::Granted) or
-    /// [`Event::NotAcquired`](super::Event::NotAcquired) follows. A lock that nobody has taken is
-    /// not lost but sought further, too, when its validity ends.
+    /// `None` if too little is left to rely on: then it is released and still sought within the
+    /// caller's limits, and another [`Event::Granted`](super::Event::Granted) or
+    /// [`Event::NotAcquired`](super::Event::NotAcquired) follows. A lock that the caller has not
+    /// taken is not lost when its validity ends, but still sought.
     pub fn take(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
         let mut valid_until = None;
         self.input(lock, now, |lock, effects| {
@@ -113,9 +113,9 @@ impl<E: Entropy> Machine<E> {
     /// [`Event::Extended`](super::Event::Extended).
     ///
     /// # Errors
-    /// [`ExtendError::Invalid`], [`ExtendError::TooManyExtensions`], and [`ExtendError::Lost`]
-    /// where the lock is not held: one that the machine does not know counts as released. Nothing
-    /// was sent.
+    /// [`ExtendError::Invalid`], [`ExtendError::TooManyExtensions`], and [`ExtendError::Lost`] if
+    /// the lock is not held: one that the machine does not know counts as released. Nothing was
+    /// sent.
     pub fn extend(&mut self, lock: LockId, ttl: Ttl, now: Instant) -> Result<ExtensionId, ExtendError> {
         self.config.check_ttl(ttl)?;
         self.extensions += 1;
@@ -144,8 +144,8 @@ impl<E: Entropy> Machine<E> {
         self.settle(now);
     }
 
-    /// Shares with readers what a held lock locks exclusively, from now on: whether it is held. Its
-    /// token and number stay, and it is extended by its TTL.
+    /// Turns an exclusive lock into a reader's. Returns whether it is held. Its token and number
+    /// stay, and it is extended by its TTL.
     pub fn downgrade(&mut self, lock: LockId, now: Instant) -> bool {
         let done = self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(effects);
@@ -158,8 +158,8 @@ impl<E: Entropy> Machine<E> {
         done == Some(true)
     }
 
-    /// Leaves a held lock to the process that is given its token: its keys stay, its renewal ends,
-    /// and it is over without an event. `None` if it is not held any more.
+    /// Leaves a held lock to the process that gets its token: its keys stay, its renewal ends, and
+    /// it is over without an event. `None` if it is no longer held.
     pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(effects);
@@ -189,9 +189,9 @@ impl<E: Entropy> Machine<E> {
         Ok(id)
     }
 
-    /// Tells all masters that nothing can be locked yet, so that they vote at once under the
-    /// restart guard. It ends with [`Event::Bootstrapped`](super::Event::Bootstrapped); only if all
-    /// masters answer, and none has voted yet or all do, is anything changed.
+    /// Declares to all masters that nothing can be locked yet, so that they vote at once under the
+    /// restart guard. It ends with [`Event::Bootstrapped`](super::Event::Bootstrapped). It changes
+    /// something only if all masters answer, and either none or all of them vote already.
     ///
     /// # Errors
     /// [`BootstrapError::NoRestartGuard`] and [`BootstrapError::TooManyLocks`], and nothing was

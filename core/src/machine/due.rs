@@ -1,4 +1,4 @@
-//! What is due when the time is told: connections, then locks.
+//! What becomes due as time passes: connections, then locks.
 
 use std::vec::IntoIter;
 
@@ -6,19 +6,18 @@ use super::Machine;
 use crate::protocol::{Entropy, LockId, MasterId};
 use crate::time::Instant;
 
-/// How many events may wait to be taken before no further lock is dealt with that is due. Tens of
-/// thousands of locks may be due at one instant. With more, their events would take megabytes, and
-/// a lock would have left the processor's caches when its event is taken and its memory is freed;
-/// with fewer, more turns are made.
+/// How many events may wait to be taken before processing of due locks pauses. Tens of thousands of
+/// locks may be due at one instant. Larger: their events take megabytes, and a lock has left the
+/// processor's caches when its event is taken and its memory is freed. Smaller: more turns.
 const PORTION: usize = 64;
 
-/// Locks that are due and have yet to be dealt with, earliest first.
+/// Due locks that have yet to be processed, earliest first.
 #[derive(Clone)]
 pub(super) struct Due {
     locks: IntoIter<(Instant, LockId)>,
-    /// Everything has been received that sockets had at this instant.
+    /// Everything that the sockets had at this instant has been received.
     looked: Instant,
-    /// The time that the machine was told last.
+    /// The last time that the machine got.
     pub(super) now: Instant,
 }
 
@@ -34,27 +33,26 @@ impl Due {
 }
 
 impl<E: Entropy> Machine<E> {
-    /// The time is `now`: whatever was due until then happens. If hundreds of callers are to be
-    /// told of it, the rest of it happens as their events are taken with
-    /// [`poll_output`](Self::poll_output).
+    /// The time is `now`: everything due until then happens. If this notifies hundreds of callers,
+    /// the rest happens as their events are taken with [`poll_output`](Self::poll_output).
     pub fn time_passed(&mut self, now: Instant) {
         self.time_passed_since_look(now, now);
     }
 
-    /// The time is `now`, and everything has been received that sockets had at the instant
-    /// `looked`: no later silence counts.
+    /// The time is `now`, and everything that the sockets had at the instant `looked` has been
+    /// received: no later silence counts.
     pub(crate) fn time_passed_since_look(&mut self, looked: Instant, now: Instant) {
         (self.due.looked, self.due.now) = (looked, now);
         self.go_on_with_due();
     }
 
-    /// Deals with what is due until nothing is, or as many events wait as may. The rest follows
+    /// Processes everything due, until the limit of waiting events is reached. The rest follows
     /// when those have been taken.
     pub(super) fn go_on_with_due(&mut self) {
         let Due { looked, now, .. } = self.due;
         loop {
-            // All connections first: masters that have been silent for equally long are found out
-            // together, and a lock that tries again does not meet one of them.
+            // All connections first: masters that have been silent for equally long are detected
+            // together, and a lock that tries again does not ask one of them.
             for master in MasterId::all(self.connections.len()) {
                 self.connection_due(master, looked, now);
             }
@@ -111,7 +109,7 @@ mod tests {
         }
     }
 
-    /// The locks that are told next that they were not acquired, up to this many.
+    /// The next locks whose events say that they were not acquired, up to this many.
     fn told(machine: &mut Machine<Zeros>, most: usize) -> Vec<LockId> {
         let mut told = Vec::new();
         while told.len() < most {
@@ -139,7 +137,7 @@ mod tests {
 
         machine.time_passed(Instant::ORIGIN + timeout);
         assert_eq!(told(&mut machine, 10), waiters[..10]);
-        // Between two outputs a caller may leave, and the time may be told once more.
+        // Between two outputs a caller may leave, and time may pass again.
         let left = waiters.remove(3 * PORTION);
         machine.cancel(left, Instant::ORIGIN + timeout);
         machine.time_passed(Instant::ORIGIN + 2 * timeout);

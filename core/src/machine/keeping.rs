@@ -1,4 +1,4 @@
-//! A release that leaves the keys for the rest of a least time to hold.
+//! A release that leaves the keys for the rest of a minimum hold time.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
     /// Releases a lock, but not before it has been held for `at_least` since its grant: until then
-    /// its keys stay, and end by themselves. It ends with
+    /// its keys stay, and then they expire. It ends with
     /// [`Event::Released`](super::Event::Released) as [`release`](Self::release) does, whose
     /// outcome then says that a quorum of masters held the lock for us and keeps the keys. Returns
     /// for how long they stay; `None` if the time is over, and this is an ordinary release.
     ///
     /// The keys live a little longer than that, by the drift of a TTL as long ([`Ttl::drift`]), so
-    /// that no master's clock ends them early. A master that does not answer is told once it can be
-    /// reached again: to keep the key for what is left, or to end it.
+    /// that no master's clock ends them early. A master that does not answer gets the request once
+    /// it can be reached again: to keep the key for the rest of the time, or to delete it.
     ///
     /// # Errors
-    /// [`ConfigError::OversizedTtl`] and [`ConfigError::TtlAboveFleet`] if some of the time is left
-    /// and no key may live for it. The lock is as it was, and nothing was sent.
+    /// [`ConfigError::OversizedTtl`] and [`ConfigError::TtlAboveFleet`] if the rest of the time is
+    /// longer than any key may live. The lock is unchanged, and nothing was sent.
     pub fn release_after(
         &mut self,
         lock: LockId,
@@ -41,8 +41,8 @@ impl<E: Entropy> Machine<E> {
         Ok(Some(left))
     }
 
-    /// As [`release_token`](Self::release_token), but the keys stay for `life` from now, and end by
-    /// themselves.
+    /// As [`release_token`](Self::release_token), but the keys stay for `life` from now, and then
+    /// expire.
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.
@@ -63,8 +63,8 @@ impl<E: Entropy> Machine<E> {
     }
 }
 
-/// The life of a key that is to stay for `left`. A master whose clock is fast must not end it
-/// early, and a master under the restart guard waits for no key that lives longer than the longest
+/// The TTL of a key that must stay for `left`. A master with a fast clock must not expire it early,
+/// and a master under the restart guard does not wait for keys that live longer than the longest
 /// TTL.
 pub(crate) fn kept_life(config: &Config, left: Duration) -> Result<Ttl, ConfigError> {
     let longest = config.longest_ttl();
@@ -79,7 +79,7 @@ pub(crate) fn kept_life(config: &Config, left: Duration) -> Result<Ttl, ConfigEr
     Ok(rounded_up(left.as_duration() + left.drift()))
 }
 
-/// What makes a TTL, which cuts off parts of a millisecond, round up.
+/// Added to round up, since a TTL is rounded down to whole milliseconds.
 const ALMOST_A_MILLI: Duration = Duration::from_nanos(999_999);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a lock is told, and what its contender makes of how the lock answers.
+//! Inputs to a lock, and its contender's reactions to its reports.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl<E: Entropy> Machine<E> {
         self.input(id, now, |lock, effects| lock.answer(master, round, answer, effects));
     }
 
-    /// A command of a lock's caller. Its contender hears of it only if the lock lets go.
+    /// A command of a lock's caller. Its contender is only notified if the lock ends.
     pub(super) fn with_lock<R>(
         &mut self,
         id: LockId,
@@ -44,7 +44,7 @@ impl<E: Entropy> Machine<E> {
         result
     }
 
-    /// An input to a lock. Its contender hears what it reports.
+    /// An input to a lock. Its contender gets the report.
     pub(super) fn input(
         &mut self,
         id: LockId,
@@ -66,8 +66,7 @@ impl<E: Entropy> Machine<E> {
         self.changed(id, was_held);
     }
 
-    /// Something that the lock in front of a queue is not told itself, but the bid for it; that
-    /// begins with this if there was none.
+    /// An input for the bid of the lock in front of a queue, which is created if there was none.
     fn contend(
         &mut self,
         id: LockId,
@@ -82,7 +81,7 @@ impl<E: Entropy> Machine<E> {
         self.changed(id, was_held);
     }
 
-    /// A lock may have been granted or lost, or want to be woken at another time.
+    /// A lock may have been granted or lost, or have another deadline.
     pub(super) fn changed(&mut self, id: LockId, was_held: bool) {
         let Some(slot) = self.locks.get_mut(id) else { return };
         let Task::Lock(lock) = &slot.task else { return };
@@ -104,7 +103,7 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// A lock wants nothing more from its contender, nor from the timers.
+    /// A lock no longer needs its contender and its timers.
     fn leave(&mut self, id: LockId) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let (targets, is_over) = (lock.targets().clone(), lock.state() == State::Over);
@@ -146,7 +145,7 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// A lock has let go: those behind it come to the front.
+    /// A lock has ended: those behind it come to the front.
     pub(super) fn advance(&mut self, mut let_go: LetGo, now: Instant) {
         let targets = let_go.targets.clone();
         for (resource, _) in targets.queues() {
@@ -156,7 +155,7 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// Those that there is room for come to the front of a resource.
+    /// As many locks as there is room for come to the front of a resource.
     fn admit(&mut self, resource: &Resource, let_go: &mut LetGo, now: Instant) {
         while let Some(next) = self.next(resource, let_go, now) {
             if self.comes_to_front(resource, next.id) {
@@ -186,7 +185,7 @@ impl<E: Entropy> Machine<E> {
         self.contenders.next(resource, let_go, is, &mut self.jitter, now)
     }
 
-    /// A lock is in front for one of its targets: whether it is for all of them.
+    /// A lock is in front for one of its targets. Returns whether it is for all of them.
     fn comes_to_front(&mut self, resource: &Resource, id: LockId) -> bool {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return false };
         if let Place::Behind(places) = place {
@@ -229,7 +228,7 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// A lock behind others has waited for as long as its caller wants.
+    /// A lock behind others has waited for as long as its caller allows.
     fn give_up_behind(&mut self, id: LockId, now: Instant) {
         let Some(Slot { task: Task::Lock(lock), place: Place::Behind(places), .. }) = self.locks.get(id)
         else {
@@ -239,7 +238,7 @@ impl<E: Entropy> Machine<E> {
         let front = resource.and_then(|resource| self.contenders.front(resource.key()));
         let front = front.and_then(|front| self.locks.get(front.locks().next()?));
         let votes = front.filter(|front| !front.is_held()).and_then(Slot::bid).and_then(Bid::last_votes);
-        // What one master said alone decides nothing.
+        // One master's answer alone decides nothing.
         let quorum = self.config.quorum;
         let is_decided = |votes: &&Arc<[Vote]>| {
             let tally = Tally::of(votes);
@@ -255,7 +254,7 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// News of a key goes to the bids that it concerns.
+    /// Passes a notification to the bids that it concerns.
     pub(super) fn tell(&mut self, master: MasterId, news: &News, now: Instant) {
         match news {
             News::Changed(key) | News::ChangedByUs(key) => {
@@ -288,7 +287,7 @@ impl<E: Entropy> Machine<E> {
                 }
             }
             News::AllChanged | News::Deaf => {
-                // Each once: a lock of several targets is found with the first of them.
+                // Each only once: a lock of several targets is found with the first of them.
                 let is_first = |resource: &Resource, id| {
                     let first = self.lock(id).and_then(|lock| lock.targets().queues().next());
                     first.is_some_and(|(first, _)| first == resource)
@@ -319,7 +318,7 @@ impl<E: Entropy> Machine<E> {
     }
 }
 
-/// The bid for a lock, which begins with this if there was none.
+/// The bid for a lock, which is created if there was none.
 fn bid_of<'a>(place: &'a mut Place, contenders: &Contenders, targets: &Targets) -> Option<&'a mut Bid> {
     match place {
         Place::Outside(bid) => Some(bid.get_or_insert_default()),

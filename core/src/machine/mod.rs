@@ -1,13 +1,12 @@
-//! Many locks over N connections: routes what comes in, gathers what goes out, knows the next
-//! deadline.
+//! Many locks over N connections: routes inputs, gathers outputs, knows the next deadline.
 //!
-//! Orders go from locks down to connections, answers from connections up to locks, until neither
-//! has anything more to say.
+//! Orders go from locks down to connections, answers from connections up to locks, until there are
+//! none left.
 //!
 //! Rules of this room: it decides only what a single lock or connection cannot see, such as one
 //! server behind two addresses or how many callers are ahead of one that gives up.
 
-/// The effects that a lock may bring about, borrowed beside the lock itself.
+/// The effects of a lock, borrowed beside the lock itself.
 macro_rules! effects {
     ($machine:ident, $now:ident) => {
         Effects {
@@ -51,10 +50,10 @@ use crate::protocol::{Ballot, Cause, Config, Entropy, Event, LockId, MasterId, R
 use crate::time::Instant;
 use crate::waiting::{Contenders, LetGo};
 
-/// The protocol's whole state: every lock that is sought or held, and every master's connection.
+/// The protocol's whole state: all locks that are sought or held, and all masters' connections.
 ///
-/// It does nothing by itself. A driver feeds it inputs and commands, each with the time, and after
-/// each drains [`Machine::poll_output`] until that says [`Output::Wake`]:
+/// It does nothing on its own. A driver passes in inputs and commands, each with the time, and
+/// after each drains [`Machine::poll_output`] until that says [`Output::Wake`]:
 ///
 /// - *Commands*: [`acquire`](Self::acquire), [`take`](Self::take), [`extend`](Self::extend),
 ///   [`stop_renewal`](Self::stop_renewal), [`hand_over`](Self::hand_over),
@@ -68,9 +67,9 @@ use crate::waiting::{Contenders, LetGo};
 /// - *Getters*: [`config`](Self::config), [`token`](Self::token), [`resumption`](Self::resumption),
 ///   [`masters`](Self::masters), [`is_idle`](Self::is_idle), [`holds_locks`](Self::holds_locks).
 ///
-/// The time must never run backwards, and inputs that are waiting in a socket should be read before
-/// the time is told, or answers that are there already count as silence. The same calls give the
-/// same outputs, byte for byte.
+/// The time must never run backwards, and the sockets should be read before the time is passed in,
+/// or answers that have already arrived count as silence. The same calls give the same outputs,
+/// byte for byte.
 #[derive(Clone)]
 pub struct Machine<E> {
     config: Arc<Config>,
@@ -83,33 +82,34 @@ pub struct Machine<E> {
     timers: Timers,
     due: Due,
     orders: VecDeque<Order>,
-    /// The bytes of the order that is being carried down.
+    /// The encoding of the current order.
     wording: Wording,
     answers: Answers,
     events: VecDeque<Event>,
     contenders: Contenders,
-    /// What the last one was told that gave up behind others at this instant.
+    /// The ballot of the last lock that gave up behind others at this instant.
     told_behind: Option<Arc<Ballot>>,
-    /// Locks that have let go, of which the contenders have yet to hear.
+    /// Ended locks that the contenders do not know of yet.
     freed: VecDeque<LetGo>,
-    /// Of each connected master a rank that is the same for all clients.
+    /// Each connected master's rank, which is the same for all clients.
     ranks: Vec<Option<u64>>,
     /// Masters with tasks for the driver, each at most once.
     busy: VecDeque<MasterId>,
-    /// When the driver last began to write, if it tells that.
+    /// When the driver last began to write, if it reports that.
     written_at: Option<Instant>,
-    /// The bytes that the last [`Output::Write`] showed.
+    /// The bytes of the last [`Output::Write`].
     shown: Vec<u8>,
 }
 
 impl<E: Entropy> Machine<E> {
     /// A machine that opens its connections at once.
     ///
-    /// `entropy` makes the tokens, and once the seed of the pauses' spread.
+    /// `entropy` provides the tokens, and the seed for the spread of pauses.
     pub fn new(config: impl Into<Arc<Config>>, mut entropy: E, now: Instant) -> Self {
         let config = config.into();
         let mut seed = [0; 8];
-        // Without entropy no lock can be sought anyway; connections may as well be opened in step.
+        // Without entropy no lock can be sought anyway, so it does not matter if connections are
+        // opened in step.
         let _ = entropy.fill(&mut seed);
         let mut jitter = Jitter::new(u64::from_le_bytes(seed));
         let masters = config.masters.len();
@@ -150,40 +150,40 @@ impl<E: Entropy> Machine<E> {
 
     // Inputs.
 
-    /// The connection that [`Output::Connect`] asked for stands, and is being encrypted. It tells
-    /// the causes of a delay apart, and may be left out.
+    /// The connection that [`Output::Connect`] asked for is open and being encrypted. This call is
+    /// optional: it lets errors name the cause of a delay.
     pub fn securing(&mut self, master: MasterId, generation: u32) {
         if let Some(link) = self.connections.get_mut(master.index()) {
             link.connection.securing(generation);
         }
     }
 
-    /// A fresh connection is to take the place of this one as soon as nothing is awaited on it.
+    /// Replaces this connection by a fresh one as soon as it has no outstanding answers.
     pub fn renew_connection(&mut self, master: MasterId, generation: u32, now: Instant) {
         self.with_connection(master, now, |connection, answers| {
             connection.renew(generation, now, answers);
         });
     }
 
-    /// The connection that [`Output::Connect`] asked for stands. The user and the password of the
-    /// master's URL log in there.
+    /// The connection that [`Output::Connect`] asked for is open. It logs in with the user and the
+    /// password of the master's URL.
     ///
-    /// Where there is a password file or a provider of [credentials](crate::Credentials), the
-    /// driver asks that, and calls [`connected_as`](Self::connected_as).
+    /// If there is a password file or a provider of [credentials](crate::Credentials), the driver
+    /// reads that, and calls [`connected_as`](Self::connected_as).
     pub fn connected(&mut self, master: MasterId, generation: u32, now: Instant) {
         let login = self.config.masters.get(master.index()).and_then(|master| master.login(None));
         self.connected_as(master, generation, login, now);
     }
 
-    /// The connection that [`Output::Connect`] asked for stands, and this login is for it; `None`
-    /// if there is no password.
+    /// The connection that [`Output::Connect`] asked for is open, with this login for it; `None` if
+    /// there is no password.
     pub fn connected_as(&mut self, master: MasterId, generation: u32, login: Option<Login>, now: Instant) {
         self.with_connection(master, now, |connection, _| connection.connected(generation, login, now));
     }
 
-    /// Logs in anew on the present connection, if there is one, while it serves: requests before
-    /// and behind it are not disturbed. If the master refuses it, the connection is closed, and the
-    /// next one asks for a login itself.
+    /// Logs in again on the present connection, if there is one, while it is in use: other requests
+    /// are not disturbed. If the master refuses it, the connection is closed, and the next one asks
+    /// for a login itself.
     pub fn reauthenticate(&mut self, master: MasterId, login: Login, now: Instant) {
         self.with_connection(master, now, |connection, _| connection.reauthenticate(login, now));
     }
@@ -201,28 +201,28 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// A connection could not be opened, or has ended. What was received before must have been
-    /// handed in before.
+    /// A connection could not be opened, or has ended. Bytes received before must have been passed
+    /// in before.
     pub fn closed(&mut self, master: MasterId, generation: u32, cause: Cause, now: Instant) {
         self.with_connection(master, now, |connection, answers| {
             connection.closed(generation, cause, now, answers);
         });
     }
 
-    /// What [`poll_output`](Self::poll_output) shows from here on is written now. A driver that may
-    /// come to it long after the commands says so, since answers are awaited from then on.
+    /// The outputs of [`poll_output`](Self::poll_output) from here on are written now. For a driver
+    /// that may write long after the commands: waiting for answers begins here.
     pub(crate) fn writes_begin(&mut self, now: Instant) {
         self.written_at = Some(now);
     }
 
-    /// The bytes that the last [`Output::Write`] showed, to be taken as a whole.
+    /// The bytes of the last [`Output::Write`], to take them as a whole.
     pub(crate) fn shown(&mut self) -> &mut Vec<u8> {
         &mut self.shown
     }
 
     // Getters.
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Arc<Config> {
         &self.config
     }
@@ -232,24 +232,26 @@ impl<E: Entropy> Machine<E> {
         self.locks.get(id).and_then(|slot| slot.task.as_lock())
     }
 
-    /// The token of a lock's present attempt, which is what its keys hold once it is granted;
+    /// Returns the token of a lock's present attempt, which its keys hold once it is granted;
     /// `None` before the first.
     pub fn token(&self, lock: LockId) -> Option<Token> {
         self.lock(lock).and_then(Lock::token)
     }
 
-    /// Which of a semaphore's permits a lock is, counted from zero, once one is chosen. Of several
-    /// it is one of them.
+    /// Returns the index of a lock's permit, counted from zero, once one is chosen. If it has
+    /// several, this is one of them.
     pub fn seat(&self, lock: LockId) -> Option<u16> {
         self.lock(lock).and_then(Lock::seat)
     }
 
-    /// What others need to go on with a lock: its token, and its number if it was granted one.
+    /// Returns what another process needs to resume a lock: its token, and its number if it has
+    /// one.
     pub fn resumption(&self, lock: LockId) -> Option<Resumption> {
         self.lock(lock).and_then(Lock::resumption)
     }
 
-    /// What a lock locks, of a semaphore these permits, with which token and number.
+    /// The resumption of these targets, and of these permits of a semaphore, with this token and
+    /// number.
     #[cfg(feature = "internals")]
     pub(crate) fn claim(&self, lock: LockId) -> Option<(Targets, Resumption)> {
         let lock = self.lock(lock)?;
@@ -258,7 +260,7 @@ impl<E: Entropy> Machine<E> {
         Some((targets, lock.resumption()?))
     }
 
-    /// How each master stands, in the order of the configuration.
+    /// Returns each master's state, in the order of the configuration.
     pub fn masters(&self) -> impl Iterator<Item = (MasterId, MasterState)> {
         self.connections().map(|(master, connection)| (master, MasterState::of(connection)))
     }
@@ -268,8 +270,8 @@ impl<E: Entropy> Machine<E> {
         MasterId::all(self.connections.len()).zip(self.connections.iter().map(|link| &link.connection))
     }
 
-    /// Whether the present connection to a master is to a sentinel, which is asked where the master
-    /// is. It needs no login of the master's.
+    /// Returns whether the present connection for a master goes to a sentinel, to ask for the
+    /// master's address. It does not need the master's login.
     pub fn asks_sentinel(&self, master: MasterId) -> bool {
         self.connections.get(master.index()).is_some_and(|link| link.connection.asks_sentinel())
     }
@@ -279,14 +281,14 @@ impl<E: Entropy> Machine<E> {
         self.held
     }
 
-    /// Whether no lock is alive, no reply is awaited and no release waits for a connection that is
-    /// being opened with good hope: a driver that is to end may do so now.
+    /// Returns whether no lock is alive, no reply is outstanding, and no release waits for a
+    /// connection that may still open: a driver that should end may do so now.
     pub fn is_idle(&self) -> bool {
         self.locks.len() == 0 && !self.connections.iter().any(|link| link.connection.is_in_flight())
     }
 
-    /// Whether any lock is held, so that a driver must look at the clock now and then: timers may
-    /// stand still while the machine sleeps.
+    /// Returns whether any lock is held, so that a driver must look at the clock from time to time:
+    /// timers may stop while the machine sleeps.
     pub fn holds_locks(&self) -> bool {
         self.held > 0
     }

@@ -1,4 +1,4 @@
-//! What a machine gives out.
+//! The outputs of a machine.
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use crate::endpoint::Address;
 use crate::protocol::{Cause, Event, LockId, MasterId};
 use crate::time::Instant;
 
-/// One thing that a driver is to do or to pass on.
+/// One thing for a driver to do or to pass on.
 pub enum Output<'a> {
     /// Open a connection to a master, then call [`Machine::connected`](super::Machine::connected)
     /// or [`Machine::closed`](super::Machine::closed) with the same generation.
     Connect {
-        /// Which master it is for.
+        /// The master.
         master: MasterId,
-        /// The number of the connection to be.
+        /// The new connection's number.
         generation: u32,
-        /// Where to. It is not always the same, nor always the master's: where that is found by
-        /// asking, connections are also opened to those who are asked.
+        /// The address to connect to. It may change, and it is not always the master's: where
+        /// masters are discovered, connections to the servers that are asked are also opened.
         address: Address,
     },
-    /// Write these bytes to a connection, behind what was written before.
+    /// Write these bytes to a connection, after all earlier ones.
     Write {
         /// The master.
         master: MasterId,
         /// The connection's number.
         generation: u32,
-        /// The bytes, until the next call.
+        /// The bytes, valid until the next call.
         bytes: &'a [u8],
     },
-    /// Close a connection, or give up opening it. What was to be written before may still be
-    /// written if that needs no waiting.
+    /// Close a connection, or give up opening it. Earlier bytes may still be written if that needs
+    /// no waiting.
     Close {
         /// The master.
         master: MasterId,
@@ -39,13 +39,14 @@ pub enum Output<'a> {
     },
     /// Something that a caller waits for.
     Event(Event),
-    /// That is all for now: call [`Machine::time_passed`](super::Machine::time_passed) at this
-    /// instant, if anything, unless something else comes first.
+    /// There is nothing more to do for now: call
+    /// [`Machine::time_passed`](super::Machine::time_passed) at this instant, if there is one,
+    /// unless something else comes first.
     Wake(Option<Wake>),
 }
 
 impl fmt::Debug for Output<'_> {
-    /// With the number of bytes to be written and not the bytes: passwords and tokens are in them.
+    /// Shows the number of bytes to write and not the bytes, which contain passwords and tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect { master, generation, address } => {
@@ -66,16 +67,16 @@ impl fmt::Debug for Output<'_> {
 pub struct Wake {
     /// The instant.
     pub at: Instant,
-    /// What for.
+    /// The reason.
     pub reason: WakeReason,
 }
 
 /// Why a machine wants to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WakeReason {
-    /// A master is to be connected again, or has been silent for its time.
+    /// A master must be reconnected, or has reached its timeout.
     Master(MasterId),
-    /// A lock is to be tried again, renewed, given up, or reported as lost.
+    /// A lock must be tried again, renewed, given up, or reported as lost.
     Lock(LockId),
 }
 
@@ -90,7 +91,8 @@ pub enum MasterState {
         /// What its operator should know; empty if all is well.
         warnings: Vec<Warning>,
     },
-    /// It has no vote, for this reason. Connecting is tried again after `reconnect_delay`.
+    /// It has no vote, for this reason. The next attempt to connect follows after
+    /// `reconnect_delay`.
     Down(Cause),
 }
 

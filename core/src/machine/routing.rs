@@ -1,4 +1,4 @@
-//! Connections: orders down, answers up, what comes out at both ends, and the next deadline.
+//! Connections: orders down, answers up, the outputs at both ends, and the next deadline.
 
 use super::{Machine, Output, Wake, WakeReason};
 use crate::connection::{Answers, Connection, DriverTask, RunId, Upward};
@@ -6,14 +6,14 @@ use crate::endpoint::{Discovery, Endpoint};
 use crate::protocol::{Cause, Entropy, LockId, MasterId};
 use crate::time::Instant;
 
-/// One master's connection, and what the machine knows of it.
+/// One master's connection, and the machine's state for it.
 #[derive(Clone)]
 pub(super) struct Link {
     pub(super) connection: Connection,
-    /// When the connection has something to do, as it was when last asked for. There are few
-    /// connections and their deadlines move with each request, so they are compared and not sorted.
+    /// The connection's deadline when it was last read. There are few connections and their
+    /// deadlines move with each request, so they are compared and not sorted.
     deadline: Option<Instant>,
-    /// Whether the deadline may have moved since.
+    /// Whether the deadline may have changed since.
     pub(super) has_moved: bool,
     pub(super) is_busy: bool,
 }
@@ -23,8 +23,7 @@ impl Link {
         Self { connection, deadline: None, has_moved: true, is_busy: false }
     }
 
-    /// The connection has been used. Returns whether it has tasks for the driver, and had none
-    /// before.
+    /// The connection was used. Returns whether it has tasks for the driver, and had none before.
     #[inline]
     pub(super) fn gets_busy(&mut self) -> bool {
         self.has_moved = true;
@@ -43,7 +42,7 @@ impl Link {
 }
 
 impl<E: Entropy> Machine<E> {
-    /// Carries orders down and answers up until there are none. Each lock makes a bounded number of
+    /// Passes orders down and answers up until there are none. Each lock makes a bounded number of
     /// orders for an answer, and each order is answered a bounded number of times, most of them
     /// later.
     pub(super) fn settle(&mut self, now: Instant) {
@@ -59,8 +58,8 @@ impl<E: Entropy> Machine<E> {
                     }
                 }
             } else if let Some(freed) = self.freed.pop_front() {
-                // Before any answer: what the next one asks goes into the same write as what the
-                // last one released.
+                // Before any answer: the next lock's request goes into the same write as the last
+                // one's release.
                 self.advance(freed, now);
             } else if let Some((master, upward)) = self.answers.next() {
                 match upward {
@@ -100,8 +99,7 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// One server has one vote, however many addresses lead to it. The one that was there first
-    /// keeps it.
+    /// One server has one vote, however many addresses lead to it. The first connection keeps it.
     pub(super) fn check_identity(&mut self, master: MasterId, now: Instant) {
         let Some(identity) = self.connections.get(master.index()).and_then(|link| link.connection.identity())
         else {
@@ -130,7 +128,8 @@ impl<E: Entropy> Machine<E> {
 
     // Outputs.
 
-    /// The next output. Drain it after every command and input, until it says [`Output::Wake`].
+    /// Returns the next output. Drain it after every command and input, until it returns
+    /// [`Output::Wake`].
     pub fn poll_output(&mut self) -> Output<'_> {
         while let Some(&master) = self.busy.front() {
             let Some(link) = self.connections.get_mut(master.index()) else { break };
@@ -170,7 +169,7 @@ impl<E: Entropy> Machine<E> {
         master.into_iter().chain(lock).min_by_key(|wake| wake.at)
     }
 
-    /// Looks past the entries whose locks have gone or have moved their deadlines.
+    /// Skips the entries of locks that have gone or have another deadline.
     fn next_lock(&mut self) -> Option<(Instant, LockId)> {
         while let Some((at, lock)) = self.timers.first() {
             let Some(slot) = self.locks.get_mut(lock).filter(|slot| slot.armed == Some(at)) else {
@@ -189,11 +188,11 @@ impl<E: Entropy> Machine<E> {
     }
 }
 
-/// A number for a master that does not depend on the order in which a client lists them, if it
-/// tells who it is.
+/// A master's number that does not depend on the order of a client's list, if the master reports
+/// its identity.
 fn rank(master: MasterId, identity: Option<RunId>) -> u64 {
     match identity {
-        // Hexadecimal digits, 16 of which make a number.
+        // Hexadecimal digits: the first 16 are the number.
         Some(id) => {
             std::str::from_utf8(&id[..16]).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok())
         }

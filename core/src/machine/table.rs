@@ -1,5 +1,5 @@
-//! What a machine keeps of each lock or other task, all of them by number, and their deadlines in
-//! order, so that the next one is found without asking thousands of locks.
+//! The machine's table of locks and other tasks by number, and their deadlines in order, so that
+//! the next one is found without asking thousands of locks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,15 +23,13 @@ pub(super) struct Slot {
 /// Where a lock waits.
 #[derive(Clone)]
 pub(super) enum Place {
-    /// In no queue: no other lock waits for it. A single try that lost a round has a bid of its
-    /// own.
+    /// In no queue: no other lock waits for it. A single try that lost a round has its own bid.
     Outside(Option<Box<Bid>>),
-    /// In front of its queue. It has a bid once it has lost a round, and where it began otherwise
-    /// than by asking at once.
+    /// In front of its queue. It has a bid once it has lost a round, or if it did not ask at once.
     Front(Option<Box<Bid>>),
     /// Behind others.
     Behind(Places),
-    /// It has let go.
+    /// It has ended.
     Gone,
 }
 
@@ -53,11 +51,11 @@ impl Slot {
         }
     }
 
-    /// When it has something to do, or its contender for it.
+    /// The earliest deadline of the task and its contender.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
-        // What is no lock has none: each of its requests is answered in the time that the
-        // connection gives it.
+        // Other tasks have none: each of their requests is answered within the connection's
+        // timeout.
         let ours = self.task.as_lock().and_then(Lock::deadline);
         let next_attempt = match &self.place {
             Place::Front(Some(bid)) | Place::Outside(Some(bid)) => bid.next_attempt(),
@@ -68,7 +66,7 @@ impl Slot {
 }
 
 /// Something that asks masters and ends with an event.
-// Almost all of them are locks, so that their size is the right one.
+// Almost all of them are locks, so the large variant sets the right size.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone)]
 pub(super) enum Task {
@@ -87,26 +85,25 @@ impl Task {
     }
 }
 
-/// Cells that are allocated at once: growing moves nothing, and leaves little unused.
+/// Cells per allocation: growing moves nothing, and leaves little unused.
 const CHUNK: usize = 64;
 
-/// Values by number. A number that is used again has another generation, so that an answer to a
-/// lock of the past finds nothing.
+/// Values by number. A reused number has another generation, so that an answer to an earlier lock
+/// finds nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     chunks: Vec<Vec<Cell<T>>>,
     cells: u32,
     len: usize,
-    /// The id that the next value gets: that of the cell that was freed last, or of one that has
-    /// yet to be made.
+    /// The id of the next value: that of the last freed cell, or of a new one.
     next: LockId,
 }
 
 #[derive(Clone, Debug)]
 struct Cell<T> {
     generation: u32,
-    /// Of a free cell: the index that is used after its own, of one that was freed before it or
-    /// that has yet to be made. So a list of tens of thousands takes no memory of its own.
+    /// In a free cell: the index to use after its own, of a cell that was freed before it or of a
+    /// new one. So a free list of tens of thousands takes no extra memory.
     next: u32,
     value: Option<T>,
 }
@@ -163,7 +160,7 @@ impl<T> Slab<T> {
         let next = self.next.index;
         let Some(cell) = self.cell_mut(id.index()) else { return };
         if cell.generation == id.generation && cell.value.is_some() {
-            // Dropped where it lies: to take it out would move it first.
+            // Dropped in place: taking it out would move it first.
             cell.value = None;
             cell.generation = cell.generation.wrapping_add(1);
             cell.next = next;
@@ -178,13 +175,12 @@ impl<T> Slab<T> {
 }
 
 /// How many due entries are taken one by one, plus this fraction (1/n) of the heap, before the rest
-/// is taken at once. If it is smaller, small heaps are rebuilt more often; if it is larger, more
-/// entries are taken slowly from a large heap.
+/// is taken at once. Smaller: small heaps are rebuilt more often. Larger: more entries are taken
+/// slowly from a large heap.
 const SEPARATELY: usize = 32;
 
 /// A heap of deadlines. A deadline that moves later, or away, leaves its entry behind; the entry is
-/// dropped when it comes up. So a lock that is taken and released costs one push, and nothing is
-/// searched.
+/// dropped when it comes up. So a lock that is taken and released costs one push and no search.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, LockId)>>,
@@ -199,8 +195,8 @@ impl Timers {
         if armed.is_none_or(|at| deadline < at) {
             *armed = Some(deadline);
             if self.heap.len() == self.heap.capacity() {
-                // By a quarter: what tens of thousands of locks leave unused would be theirs to
-                // pay.
+                // Grow by a quarter: with tens of thousands of locks, doubling would leave much
+                // memory unused.
                 self.heap.reserve_exact(16 + self.heap.len() / 4);
             }
             self.heap.push(Reverse((deadline, lock)));
@@ -211,9 +207,9 @@ impl Timers {
         self.heap.peek().map(|Reverse(entry)| *entry)
     }
 
-    /// Takes the entries that are due, earliest first. Where thousands are due at once they are
-    /// sorted once, instead of being taken one after the other from a heap that is too large for
-    /// the processor's caches.
+    /// Takes the entries that are due, earliest first. If thousands are due at once they are sorted
+    /// once, instead of being taken one by one from a heap that is too large for the processor's
+    /// caches.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<(Instant, LockId)> {
         let mut due = Vec::new();
         let most = SEPARATELY + self.heap.len() / SEPARATELY;
@@ -227,7 +223,7 @@ impl Timers {
             self.heap = all.iter().filter(|Reverse((at, _))| *at > now).copied().collect();
             all.retain(|Reverse((at, _))| *at <= now);
             all.extend(due.drain(..).map(Reverse));
-            // In place: where tens of thousands are due, further memory for them costs more than
+            // In place: with tens of thousands due, allocating memory for them costs more than
             // sorting them.
             due = all.into_iter().map(|Reverse(entry)| entry).collect();
             due.sort_unstable();
@@ -363,7 +359,7 @@ mod tests {
             }
         }
         assert!(machine.timers.heap.len() <= 64 + 4 * (100 + 3), "{}", machine.timers.heap.len());
-        // And those that are alive have theirs.
+        // The live ones keep theirs.
         for slot in (0..100).map(|index| LockId { index, generation: 0 }) {
             let armed = machine.locks.get(slot).unwrap().armed;
             assert!(machine.timers.heap.iter().any(|entry| Some(entry.0.0) == armed && entry.0.1 == slot));

@@ -1,4 +1,4 @@
-//! What a caller requests, a new lock or one to resume, and the numbers that this gets.
+//! A caller's request, for a new lock or one to resume, and the ids of locks and extensions.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,31 +10,30 @@ use super::{FencingToken, MasterSet, Seats, Targets, Token, Ttl};
 pub struct Acquire {
     /// What to lock.
     pub targets: Targets,
-    /// How long its keys live.
+    /// The TTL of its keys.
     pub ttl: Ttl,
-    /// How long to wait for the lock; `None` for as long as it takes. Zero is a single try: the
-    /// same as one attempt without a timeout. In any case the answers of one round are awaited no
-    /// longer than the configured request timeout.
+    /// How long to wait for the lock; `None` waits without a limit. Zero is a single try, the same
+    /// as one attempt without a timeout. In any case a round waits for answers no longer than the
+    /// configured request timeout.
     pub timeout: Option<Duration>,
     /// How many attempts to make; `None` for as many as the timeout allows. One attempt does not
-    /// wait for the present holder; more limit no time.
+    /// wait for the current holder; a larger number does not limit the time.
     pub attempts: Option<u32>,
     /// How long after the grant the lock is renewed in the background; `None` for no renewal.
     pub renew_for: Option<Duration>,
     /// Whether the grant gets a fencing token.
     pub fenced: bool,
-    /// Whether extensions put the key back on masters that do not have it.
+    /// Whether extensions restore the key on masters that do not have it.
     pub healing: bool,
-    /// Whether it waits in one queue with all processes that do so. For an exclusive lock of one
-    /// resource.
+    /// Whether it waits in one queue with the fair requests of all processes. For an exclusive lock
+    /// of one resource.
     pub fair: bool,
     /// The lock to resume, instead of a new one.
     pub resumption: Option<Resumption>,
 }
 
 impl Acquire {
-    /// Creates a request without a timeout, a limit of attempts, renewal, a fencing token and
-    /// healing.
+    /// Creates a request with no timeout, limit of attempts, renewal, fencing token or healing.
     pub fn new(targets: impl Into<Targets>, ttl: Ttl) -> Self {
         Self {
             targets: targets.into(),
@@ -49,7 +48,7 @@ impl Acquire {
         }
     }
 
-    /// How long to go on, and how many attempts to make.
+    /// How long to keep trying, and how many attempts to make.
     pub(crate) fn limits(&self) -> (Option<Duration>, Option<u32>) {
         match self.timeout {
             Some(Duration::ZERO) => (None, Some(1)),
@@ -65,9 +64,9 @@ impl Acquire {
 
 /// What a process needs to resume a lock that was granted to another process or locker.
 ///
-/// It also tells which masters must not be counted as holders of the token, because the process
-/// that was granted the lock may still write a release to them. It names them by their place, so
-/// both sides must list the same masters in the same order.
+/// It also says which masters must not count as holders of the token, because the process that was
+/// granted the lock may still send them a release. It names them by position, so both sides must
+/// list the same masters in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Resumption {
     /// The token that its keys hold.
@@ -75,14 +74,14 @@ pub struct Resumption {
     /// Its fencing token, if it was granted one.
     pub fencing_token: Option<FencingToken>,
     pub(crate) uncounted: MasterSet,
-    /// What it locks, in short: zero for one resource that is locked exclusively.
+    /// A digest of what it locks: zero for one resource that is locked exclusively.
     pub(crate) of: u32,
-    /// Which permits, if it is of a semaphore.
+    /// Its permits, if it is of a semaphore.
     pub(crate) seats: Seats,
 }
 
 impl Resumption {
-    /// Creates a resumption from a token, and a fencing token if the lock has one, where nothing
+    /// Creates a resumption from a token, and a fencing token if the lock has one, when nothing
     /// else is known.
     pub const fn new(token: Token, fencing_token: Option<FencingToken>) -> Self {
         Self { token, fencing_token, uncounted: MasterSet::EMPTY, of: 0, seats: Seats::NONE }
@@ -93,20 +92,20 @@ impl Resumption {
         self.uncounted.bits() == 0
     }
 
-    /// Returns whether it is of one resource that is locked exclusively.
+    /// Returns whether it is for one exclusively locked resource.
     pub const fn is_plain(self) -> bool {
         self.of == 0
     }
 
-    /// Returns which permits of a semaphore it is of, counted from zero; none for other locks.
+    /// Returns the indexes of its permits, counted from zero; none for other locks.
     pub fn permits(self) -> impl Iterator<Item = u32> {
         self.seats.numbers().map(u32::from)
     }
 
-    /// Returns everything but the fencing token as text, to give it to another process: the token's
-    /// 40 digits, behind a hyphen which masters must not be counted, if any, behind another one
-    /// what it locks, unless that is one resource exclusively, and behind a third one which permits
-    /// of a semaphore it is. Keep it out of logs.
+    /// Returns everything except the fencing token as text, for another process. The text is the
+    /// token's 40 digits, then, each after a hyphen: the masters that must not count, if any; a
+    /// digest of what it locks, unless that is one resource exclusively; and its permits of a
+    /// semaphore. Keep it out of logs.
     pub fn expose(self) -> String {
         let token = self.token.expose();
         match (self.uncounted.bits(), self.of, self.seats) {
@@ -137,8 +136,8 @@ pub struct LockId {
 }
 
 impl LockId {
-    /// A small number that no other lock of the machine has. It is used again once the lock is over
-    /// and its last event has been taken.
+    /// Returns a small number that no other lock of the machine has. It is reused once the lock is
+    /// over and its last event has been taken.
     pub const fn index(self) -> usize {
         self.index as usize
     }
@@ -154,7 +153,7 @@ impl fmt::Debug for LockId {
     }
 }
 
-/// One extension that a caller asked for.
+/// One extension that a caller requested.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ExtensionId(pub(crate) u64);
 

@@ -1,4 +1,4 @@
-//! What every master said in the round that settled a command.
+//! Every master's answer in the round that decided a command.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use super::units::Span;
 use super::{Quorum, Resource, Sentinel, Tally, Targets, Vote};
 use crate::endpoint::Endpoint;
 
-/// What every master said in the round that settled a command.
+/// Every master's answer in the round that decided a command.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ballot {
     pub(crate) targets: Targets,
     pub(crate) masters: Arc<[Endpoint]>,
-    /// Those who give up together share them; none where no master was asked.
+    /// Requests that give up together share them; `None` if no master was asked.
     pub(crate) votes: Option<Arc<[Vote]>>,
     pub(crate) attempts: u32,
     pub(crate) callers_ahead: usize,
 }
 
 impl Ballot {
-    /// Returns what was to be locked.
+    /// Returns what was requested.
     pub fn targets(&self) -> &Targets {
         &self.targets
     }
 
-    /// Returns what was to be locked; of several resources the first, in the order of their keys.
+    /// Returns the requested resource; of several the first, in the order of their keys.
     pub fn resource(&self) -> &Resource {
         self.targets.first()
     }
@@ -44,8 +44,8 @@ impl Ballot {
         Quorum::of(self.masters.len()).map_or(1, Quorum::needed)
     }
 
-    /// Returns the number of attempts that were made. Further rounds that settle a split of the
-    /// votes are not counted.
+    /// Returns the number of attempts that were made. Additional rounds after a split vote do not
+    /// count.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -58,7 +58,7 @@ impl Ballot {
         self.votes.as_deref().unwrap_or_default()
     }
 
-    /// How a master that refused has what was to be locked.
+    /// How a master that refused describes the present holder.
     fn held_by(&self, holder: Option<u64>) -> &'static str {
         match holder {
             Some(Sentinel::HOLDER) => "shared by others",
@@ -72,7 +72,7 @@ impl Ballot {
     }
 
     /// Returns how many callers of this process hold the lock or requested it earlier, if that
-    /// decided and no master was asked; zero if the votes decided.
+    /// decided the request without asking a master; zero if the votes decided.
     pub fn callers_ahead(&self) -> usize {
         self.callers_ahead
     }

@@ -1,4 +1,4 @@
-//! How a bootstrap fails.
+//! The errors of a bootstrap.
 
 use std::error::Error;
 use std::fmt;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::{Ballot, Cause, DRIVER_ENDED, FORKED, TooManyLocks, Vote};
 use crate::endpoint::Endpoint;
 
-/// Why not all masters were told that nothing can be locked yet. Those that were not told still
-/// wait for the quarantine to end.
+/// Why a bootstrap did not reach all masters. Those that it did not reach still wait for their
+/// quarantine to end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BootstrapError {
@@ -16,8 +16,8 @@ pub enum BootstrapError {
     NoRestartGuard,
     /// These masters vote already and others do not: locks may be held.
     InUse(Vec<Endpoint>),
-    /// Not every master answered. If only the second round failed, some masters have been told, and
-    /// the others end their wait by themselves.
+    /// Not every master answered. If only the second round failed, some masters vote at once, and
+    /// the others after their quarantine.
     Unreached(Arc<Ballot>),
     /// As many locks are held or waited for as the configuration allows. Nothing was sent.
     TooManyLocks {

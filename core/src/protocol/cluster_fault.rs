@@ -6,13 +6,13 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ClusterFault {
-    /// The URL is one of a server, and a node of a cluster answers there.
+    /// The URL is for a single server, but a node of a cluster answers.
     IsNode,
-    /// The URL names a tag, and what answers there is not a node of a cluster.
+    /// The URL names a tag, but the server that answers is not a node of a cluster.
     IsNoNode,
     /// Another node owns the slot now (`MOVED`). It is asked next.
     Moved,
-    /// Its nodes name each other as the owner, and none of them is.
+    /// The nodes name each other as the owner, but none of them is.
     NoOwner,
     /// The slot is being moved to another node (`ASK`, `TRYAGAIN`).
     SlotIsMoving,
@@ -21,7 +21,7 @@ pub enum ClusterFault {
 }
 
 impl ClusterFault {
-    /// Returns whether only a change of configuration can solve it, here or on the nodes.
+    /// Returns whether only a configuration change can solve it, here or on the nodes.
     pub fn is_configuration(self) -> bool {
         match self {
             Self::IsNode | Self::IsNoNode => true,

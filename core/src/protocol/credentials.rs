@@ -1,4 +1,4 @@
-//! Logins that change over time: who is asked for them, and why there may be none.
+//! Logins that change over time: their provider, and why there may be none.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::{fmt, io};
 
 use crate::endpoint::{Endpoint, Login};
 
-/// Gives the user and the password for each login: for credentials that change, such as the tokens
-/// of a cloud's identity service.
+/// Provides the user and the password for each login: for credentials that change, such as the
+/// tokens of a cloud's identity service.
 ///
-/// It is asked whenever a connection to a master is opened, in place of what the master's URL says,
-/// and by [`Locker::reauthenticate`](crate::front::Locker::reauthenticate). A closure is one, too:
+/// It is called whenever a connection to a master is opened, in place of what the master's URL
+/// says, and by [`Locker::reauthenticate`](crate::front::Locker::reauthenticate). A closure can be
+/// one, too:
 ///
 /// ```
 /// use std::sync::{Arc, RwLock};
@@ -29,16 +30,16 @@ use crate::endpoint::{Endpoint, Login};
 /// # Ok::<(), quorlock_core::ConfigError>(())
 /// ```
 ///
-/// A refused login is then an ordinary failure: the next attempt follows soon, and asks again.
+/// A refused login is then an ordinary failure: the next attempt follows soon, and calls it again.
 pub trait Credentials: Send + Sync + 'static {
-    /// The login for this master now.
+    /// Returns the login for this master now.
     ///
-    /// It must not block: it is called in a turn of the driver, which serves all masters. Fetch
-    /// tokens elsewhere, and return the last one. A panic is contained, and counts as
+    /// It must not block: it is called in the driver's turn, which serves all masters. Fetch tokens
+    /// elsewhere, and return the last one. A panic is contained, and counts as
     /// [`Unavailable::Panicked`].
     ///
     /// # Errors
-    /// Why there is none. The master has no vote then, and is tried again after
+    /// Why there is no login. The master then has no vote, and is tried again after
     /// [`reconnect_delay`](crate::ConfigBuilder::reconnect_delay).
     fn now(&self, master: &Endpoint) -> Result<Login, Unavailable>;
 }
@@ -60,20 +61,20 @@ pub enum Unavailable {
     Because(&'static str),
     /// [`Credentials`] panicked.
     Panicked,
-    /// The system does not let the password file be read.
+    /// The system denied reading the password file.
     Unreadable(io::ErrorKind),
-    /// The path of the password file leads to something else than a regular file.
+    /// The path of the password file does not lead to a regular file.
     NotAFile,
-    /// The password file is empty, but for a line end.
+    /// The password file is empty, apart from a line end.
     EmptyFile,
-    /// The password file has more than 16 KiB. Servers take no longer password.
+    /// The password file has more than 16 KiB. Servers accept no longer password.
     LongFile,
     /// The password file is not UTF-8 text.
     NotText,
 }
 
 impl Unavailable {
-    /// As text, with the path of the password file at hand.
+    /// The error's text, with the path of the password file.
     pub(super) fn describe(self, file: Option<&Path>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = file.map(|path| format!(" {}", path.display())).unwrap_or_default();
         match self {
@@ -96,7 +97,7 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// What a configuration asks for logins.
+/// A configuration's source of logins.
 #[derive(Clone)]
 pub(crate) struct Provider(pub(crate) Arc<dyn Credentials>);
 

@@ -1,4 +1,4 @@
-//! What a caller is told.
+//! Events for callers.
 
 use super::{
     AcquireError, BootstrapError, ExtendError, ExtensionId, ForceReleased, Inspection, LockId, LossCause,
@@ -12,80 +12,80 @@ pub enum Event {
     /// A quorum granted the lock. Call [`Machine::take`](crate::Machine::take) when the caller
     /// takes it.
     Granted {
-        /// Which.
+        /// The lock.
         lock: LockId,
-        /// The instant from which it must be taken for lost.
+        /// The instant from which it must be treated as lost.
         valid_until: Instant,
     },
     /// The lock was not acquired and is over.
     NotAcquired {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// Why not.
         error: AcquireError,
     },
     /// Renewal moved the end of the lock's validity.
     Renewed {
-        /// Which.
+        /// The lock.
         lock: LockId,
-        /// The end now.
+        /// The new end.
         valid_until: Instant,
     },
     /// An extension ended.
     Extended {
-        /// Of which lock.
+        /// The lock.
         lock: LockId,
-        /// Which extension.
+        /// The extension.
         extension: ExtensionId,
-        /// The end of the lock's validity now, or why it is where it was.
+        /// The new end of the lock's validity, or why it did not move.
         result: Result<Instant, ExtendError>,
     },
-    /// The lock must be taken for lost. It stays known until it is released or cancelled.
+    /// The lock must be treated as lost. Its id stays valid until it is released or cancelled.
     Lost {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// Why.
         cause: LossCause,
     },
     /// A release ended, and the lock is over.
     Released {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// What it found.
         outcome: ReleaseOutcome,
     },
     /// A bootstrap ended.
     Bootstrapped {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// Whether all masters vote from now on.
         result: Result<(), BootstrapError>,
     },
     /// All masters were asked about a lock.
     Inspected {
-        /// Which request.
+        /// The id of the request.
         lock: LockId,
-        /// What they said.
+        /// Their answers.
         inspection: Box<Inspection>,
     },
     /// All masters were asked about the permits of a semaphore.
     SemaphoreInspected {
-        /// Which request.
+        /// The id of the request.
         lock: LockId,
-        /// What they said.
+        /// Their answers.
         inspection: Box<SemaphoreInspection>,
     },
     /// All masters were asked to delete a lock's key.
     ForceReleased {
-        /// Which request.
+        /// The id of the request.
         lock: LockId,
-        /// What became of the keys.
+        /// What happened to the keys.
         outcome: Box<ForceReleased>,
     },
 }
 
 impl Event {
-    /// What it is about.
+    /// Returns the id of what it is about.
     pub const fn lock(&self) -> LockId {
         match self {
             Self::Granted { lock, .. }
@@ -101,7 +101,7 @@ impl Event {
         }
     }
 
-    /// Whether it is the last one: what it is about is over.
+    /// Returns whether it is the last event of its id.
     pub const fn is_last(&self) -> bool {
         matches!(
             self,

@@ -8,7 +8,8 @@ use super::{Action, Ttl};
 use crate::endpoint::Endpoint;
 use crate::wire::{Decimal, put_argument};
 
-/// What all clients of a set of masters must agree on, and what each master keeps in its marker.
+/// The settings that all clients of a set of masters must agree on. Each master keeps them in its
+/// marker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fleet {
     /// The longest TTL that any client gives a lock. A master that has lost its data does not vote
@@ -30,7 +31,8 @@ impl Fleet {
     pub const MARKER: &str = "quorlock:restart-guard";
 
     /// What each replica adds to the last number of the marker. There are always fewer masters, so
-    /// both are in one number, and clients that know of no replicas are told that they disagree.
+    /// both fit in one number, and a client that does not know of the replicas notices the
+    /// mismatch.
     const PER_REPLICA: u32 = 1000;
 
     /// The last number of the marker.
@@ -38,20 +40,20 @@ impl Fleet {
         u64::from(self.masters) + u64::from(Self::PER_REPLICA) * u64::from(self.replicas)
     }
 
-    /// Returns what a marker says whose last two numbers these are.
+    /// Returns the fleet of a marker from its last two numbers.
     pub fn of_marker(longest_ttl: Ttl, marked: u32) -> Self {
         Self { longest_ttl, masters: marked % Self::PER_REPLICA, replicas: marked / Self::PER_REPLICA }
     }
 }
 
-/// What a script is told of the fleet, as the last of its values.
+/// What a script gets of the fleet, as the last of its values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Terms {
     Nothing,
-    /// The longest TTL and the marker's last number: it looks at the marker, and creates keys only
-    /// where the master votes.
+    /// The longest TTL and the marker's last number: it checks the marker, and creates keys only if
+    /// the master votes.
     Marker(Fleet),
-    /// The marker's last number alone: it rests on keys that are there, and only counts replicas.
+    /// The marker's last number alone: it works on existing keys, and only counts replicas.
     Replicas(Fleet),
 }
 
@@ -67,7 +69,7 @@ impl Terms {
         }
     }
 
-    /// Whether the script looks at the marker.
+    /// Whether the script checks the marker.
     pub(crate) fn are_of_marker(self) -> bool {
         matches!(self, Self::Marker(_))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Cause, ConfigError, DRIVER_ENDED, FORKED, Quorum, Resource, TooManyLocks};
 use crate::endpoint::Endpoint;
 
-/// What became of a lock's key on each master: the answer of
+/// What happened to a lock's key on each master: the answer of
 /// [`Locker::force_release`](crate::front::Locker::force_release).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForceReleased {
@@ -17,7 +17,7 @@ pub struct ForceReleased {
     pub(crate) deletions: Vec<Result<Deletion, Cause>>,
 }
 
-/// What became of a lock's key on one master.
+/// What happened to a lock's key on one master.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Deletion {
@@ -25,14 +25,14 @@ pub enum Deletion {
     Deleted,
     /// There was none.
     Absent,
-    /// It is no string, so it is no lock, and is still there.
+    /// It is not a string and so not a lock. It is still there.
     OtherType,
-    /// Other clients took the lock again and again meanwhile. It is still there.
+    /// Other clients kept taking the lock meanwhile. The key is still there.
     Contended,
 }
 
 impl ForceReleased {
-    /// Returns the lock whose keys were to be deleted.
+    /// Returns the lock of the request.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
@@ -47,7 +47,7 @@ impl ForceReleased {
         self.count(Deletion::Absent)
     }
 
-    /// Returns each master with what became of the key there, or why that is not known, in the
+    /// Returns each master with what happened to the key there, or why that is unknown, in the
     /// order of the configuration.
     pub fn masters(&self) -> impl Iterator<Item = (&Endpoint, Result<Deletion, Cause>)> {
         self.masters.iter().zip(self.deletions.iter().copied())
@@ -58,7 +58,7 @@ impl ForceReleased {
         self.quorum
     }
 
-    /// Whether a quorum of masters has no key any more.
+    /// Whether a quorum of masters no longer has a key.
     pub(crate) fn is_enough(&self) -> bool {
         self.deleted() + self.absent() >= self.quorum.needed()
     }
@@ -76,11 +76,11 @@ impl fmt::Display for ForceReleased {
     }
 }
 
-/// Why a lock is not known to be free after its keys were to be deleted.
+/// Why a forced release could not free a lock for certain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ForceReleaseError {
-    /// Fewer masters than a quorum have no key any more. Those that have deleted it stay so.
+    /// The key is known to be gone on fewer masters than a quorum. Deletions are not undone.
     TooFew(Box<ForceReleased>),
     /// The resource is invalid. Nothing was sent.
     Invalid(ConfigError),
@@ -97,7 +97,7 @@ pub enum ForceReleaseError {
 }
 
 impl ForceReleaseError {
-    /// Returns what became of the key on each master, if masters were asked.
+    /// Returns what happened to the key on each master, if masters were asked.
     pub fn outcome(&self) -> Option<&ForceReleased> {
         match self {
             Self::TooFew(outcome) => Some(outcome),

@@ -1,11 +1,11 @@
-//! Who shares a resource with whom.
+//! Groups of holders that share a resource.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::ConfigError;
 
-/// Those who share a resource: holders of one group are let in together, and exclude all others.
+/// Holders that share a resource: holders of one group are let in together, and exclude all others.
 ///
 /// Readers are the group without a name.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +37,7 @@ impl Group {
     }
 }
 
-/// Displays `readers`, or the name with what is no text escaped.
+/// Displays `readers`, or the name with non-text bytes escaped.
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match std::str::from_utf8(self.name()) {

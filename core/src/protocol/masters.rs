@@ -1,4 +1,4 @@
-//! Which masters, how many of them, and when their votes decide.
+//! The masters' ids and sets, and when their votes decide.
 
 use std::fmt;
 
@@ -65,7 +65,7 @@ impl MasterSet {
         self.0 == 0
     }
 
-    /// How many of those masters whose number is below this it has.
+    /// How many of the first `masters` masters are in it.
     pub(crate) fn among(self, masters: usize) -> usize {
         (self.0 & Self::all(masters).0).count_ones() as usize
     }
@@ -91,7 +91,7 @@ impl fmt::Debug for MasterSet {
     }
 }
 
-/// How many masters are configured, and how many of them must agree: N/2+1, however many of them
+/// The number of configured masters, and how many of them must agree: N/2+1, however many of them
 /// answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {
@@ -117,10 +117,9 @@ impl Quorum {
         self.masters() / 2 + 1
     }
 
-    /// Returns what this many votes for, with this many not yet cast, decide.
+    /// Returns the decision with this many votes for, and this many not yet cast.
     ///
-    /// It counts over all N masters: one that is dead or was never asked is a vote that does not
-    /// come.
+    /// It counts over all N masters: one that is dead or was never asked does not vote.
     pub fn decide(self, votes_for: usize, not_yet_cast: usize) -> Decision {
         if votes_for >= self.needed() {
             Decision::Won
@@ -132,10 +131,10 @@ impl Quorum {
     }
 }
 
-/// What the votes so far amount to.
+/// The decision of the votes so far.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Decision {
-    /// The votes that have not come yet may still turn it either way.
+    /// The outstanding votes may still decide it either way.
     Open,
     /// A quorum voted for.
     Won,
@@ -162,8 +161,8 @@ mod tests {
         assert_eq!(Quorum::of(4).unwrap().decide(2, 1), Decision::Open);
     }
 
-    /// Every table of votes for N = 1 to 5, in every order in which the votes can come: decided
-    /// exactly when the rest cannot change the result, and never undecided at the end.
+    /// Checks every table of votes for N = 1 to 5, in every order of arrival: it is decided exactly
+    /// when the rest cannot change the result, and never undecided at the end.
     #[test]
     fn every_table_of_votes_decides_as_early_as_it_can() {
         for masters in 1..=5usize {

@@ -1,9 +1,9 @@
-//! What a lock does not have.
+//! What a lock lacks.
 
 use std::fmt;
 
-/// What a request of an [`Owner`](crate::front::Owner) asked for, and what the lock that the owner
-/// holds does not have: see [`AcquireError::HeldWithout`](crate::AcquireError::HeldWithout).
+/// What a request of an [`Owner`](crate::front::Owner) asked for and the owner's lock lacks: see
+/// [`AcquireError::HeldWithout`](crate::AcquireError::HeldWithout).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Missing {

@@ -1,9 +1,9 @@
 //! Values and pure functions of the protocol: what is locked, who votes, how votes are counted, how
 //! long a grant lasts.
 //!
-//! Rules of this room: nothing here keeps state over time, sends anything or knows a connection. A
-//! value that exists is valid: code that has a [`Ttl`], a [`Resource`] or a [`Config`] need not
-//! check it again.
+//! Rules of this room: nothing here keeps state over time, sends anything or knows a connection.
+//! Every value is valid: code that has a [`Ttl`], a [`Resource`] or a [`Config`] need not check it
+//! again.
 
 mod acquire;
 mod ballot;

@@ -1,8 +1,7 @@
-//! How commands end, in words that a person can act on.
+//! The outcomes of commands, with texts that say what to do.
 //!
-//! Each error prints as one complete sentence. `kind` is a short word for it that stays the same
-//! from version to version, for the labels of metrics; `source` is the error inside, for programs
-//! that look at it.
+//! Each error prints as one complete sentence. `kind` is a short word for it, the same in every
+//! version, for the labels of metrics; `source` is the underlying error, for programs.
 
 use std::error::Error;
 use std::fmt;
@@ -14,43 +13,43 @@ use super::{Ballot, ConfigError, EntropyFailed, Missing, Quorum, Resource};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// Another client or caller holds it: a quorum of masters answered, and at least one of them
-    /// refused because its key has another token.
+    /// Another client or caller holds the lock: a quorum of masters answered, and at least one of
+    /// them refused because its key has another token.
     ///
-    /// Or the other is a caller of this process, and no master was asked: a single try never goes
-    /// ahead of callers that wait, and a caller that waits behind a holder in this process asks no
-    /// master. [`Ballot::callers_ahead`] tells how many they are.
+    /// Or another caller of this process is ahead, and no master was asked: a single try never
+    /// overtakes waiting callers, and a caller that waits behind a holder in this process asks no
+    /// master. [`Ballot::callers_ahead`] returns how many there are.
     HeldByAnother(Arc<Ballot>),
     /// Too few masters answered.
     NoQuorum(Arc<Ballot>),
-    /// Too few masters can answer before a configuration is changed: password, permission,
-    /// database, duplicate.
+    /// Too few masters can vote until a configuration is changed, such as a password, a permission,
+    /// a database or a duplicate address.
     Misconfigured(Arc<Ballot>),
-    /// A quorum granted it, but so late that nothing was left of its validity.
+    /// A quorum granted it, but so late that no validity was left.
     TooLate(Arc<Ballot>),
     /// The request was to resume a lock, and too few masters have its token for a quorum.
     NotHeld(Arc<Ballot>),
-    /// An [`Owner`](crate::front::Owner) requested what it had acquired before, and that lock was
-    /// lost while a handle of it lives. Nothing was sent.
+    /// An [`Owner`](crate::front::Owner) requested a lock that it had acquired, and that lock was
+    /// lost while a handle of it still exists. Nothing was sent.
     Lost(LossCause),
-    /// An [`Owner`](crate::front::Owner) requested what it holds, and the lock does not have what
-    /// the request asked for. Nothing was sent.
+    /// An [`Owner`](crate::front::Owner) requested a lock that it holds, but the lock lacks
+    /// something that the request asked for. Nothing was sent.
     HeldWithout {
-        /// What the owner holds.
+        /// The resource that the owner holds.
         resource: Resource,
-        /// What the lock does not have.
+        /// What the lock lacks.
         missing: Missing,
     },
-    /// An [`Owner`](crate::front::Owner) requested what would wait for its own lock: to write
-    /// what it reads, or several resources of which it holds some. Request all of them at once, and
-    /// to be written, in the outermost request. Nothing was sent, or the request was given up when
-    /// another one of the owner was granted.
+    /// An [`Owner`](crate::front::Owner) requested a lock that would wait for the owner's own lock:
+    /// to write what it reads, or several resources of which it holds some. Request all of them at
+    /// once, for writing, in the outermost request. Nothing was sent, or the request was given up
+    /// when another one of the owner was granted.
     WouldDeadlock {
-        /// What the owner holds.
+        /// The resource that the owner holds.
         resource: Resource,
     },
-    /// An [`Owner`](crate::front::Owner) requested what it holds, with a longer TTL, and the lock
-    /// could not be extended to that. It is as valid as it was.
+    /// An [`Owner`](crate::front::Owner) requested a lock that it holds, with a longer TTL, and the
+    /// lock could not be extended. Its validity is unchanged.
     NotExtended(Box<ExtendError>),
     /// The resource or the TTL is invalid. Nothing was sent.
     Invalid(ConfigError),
@@ -59,7 +58,7 @@ pub enum AcquireError {
         /// The limit.
         limit: usize,
     },
-    /// The operating system gave no random bytes for a token.
+    /// The operating system provided no random bytes for a token.
     NoEntropy,
     /// This process is a forked child of the one that opened the locker, and must open its own.
     /// Nothing was sent.
@@ -69,7 +68,7 @@ pub enum AcquireError {
 }
 
 impl AcquireError {
-    /// Returns what every master said last, if masters decided.
+    /// Returns every master's last answer, if masters decided.
     pub fn ballot(&self) -> Option<&Ballot> {
         match self {
             Self::HeldByAnother(ballot)
@@ -110,7 +109,7 @@ impl AcquireError {
         }
     }
 
-    /// The error that these final votes amount to.
+    /// The error for these final votes.
     pub(crate) fn from_ballot(ballot: Arc<Ballot>, quorum: Quorum) -> Self {
         let tally = ballot.tally();
         if tally.other_fleet() > 0 {
@@ -195,10 +194,10 @@ impl From<EntropyFailed> for AcquireError {
     }
 }
 
-/// What a forked child is told that uses its parent's locker.
+/// The error text for a forked child that uses its parent's locker.
 pub(crate) const FORKED: &str = "this locker was opened before a fork; open another one in the child";
 
-/// What is told where nothing drives the locker any more.
+/// The error text when nothing drives the locker any more.
 pub(crate) const DRIVER_ENDED: &str = "the I/O loop of this locker has ended";
 
 /// As many locks are held, waited for or being released as the configuration allows.
@@ -217,7 +216,7 @@ impl fmt::Display for TooManyLocks {
 
 impl Error for TooManyLocks {}
 
-/// Why a guard is not valid any more.
+/// Why a guard is no longer valid.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LossCause {
@@ -268,19 +267,19 @@ impl Error for LossCause {}
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ExtendError {
-    /// The lock is not held any more.
+    /// The lock is no longer held.
     Lost(LossCause),
-    /// Too few masters answered. The lock is as valid as it was.
+    /// Too few masters answered. Its validity is unchanged.
     NoQuorum(Arc<Ballot>),
-    /// The TTL is invalid. The lock is as valid as it was, and nothing was sent.
+    /// The TTL is invalid. Its validity is unchanged, and nothing was sent.
     Invalid(ConfigError),
-    /// Too many extensions of this lock are in flight. The lock is as valid as it was, and nothing
-    /// was sent.
+    /// Too many extensions of this lock are in flight. Its validity is unchanged, and nothing was
+    /// sent.
     TooManyExtensions,
 }
 
 impl ExtendError {
-    /// Returns what every master said, if masters decided.
+    /// Returns every master's answer, if masters decided.
     pub fn ballot(&self) -> Option<&Ballot> {
         match self {
             Self::NoQuorum(ballot) => Some(ballot),
@@ -337,7 +336,7 @@ pub enum ReleaseOutcome {
     StillOurs,
     /// A quorum of masters did not: another client may have held it meanwhile.
     NotOurs,
-    /// Too few masters answered to say. Keys that could not be deleted expire by themselves.
+    /// Too few masters answered to say. Keys that could not be deleted expire with their TTL.
     Unknown(Arc<Ballot>),
 }
 

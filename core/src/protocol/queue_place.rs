@@ -1,14 +1,14 @@
-//! A place in the queue of those that wait fairly for one resource.
+//! A fair waiter's place in the queue for one resource.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::{Resource, Token};
 
-/// A waiter's place in the queues that the masters keep of one resource: 20 random bytes, new for
-/// each wait and the same in all its attempts. Each attempt has a token of its own.
+/// A waiter's place in the queues that the masters keep for one resource: 20 random bytes, new for
+/// each wait and the same in all its attempts. Each attempt has its own token.
 ///
-/// It is no secret: it neither proves who holds a lock nor releases one.
+/// It is not secret: it neither proves that a lock is held nor releases one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QueuePlace([u8; Self::BYTES]);
 
@@ -16,13 +16,13 @@ impl QueuePlace {
     /// Its length, in bytes.
     pub const BYTES: usize = Token::BYTES;
 
-    /// How long a place lives unless it is renewed, which is done each third of that. A longer
-    /// lease has a waiter that died keep the others waiting for longer; a shorter one costs more
-    /// requests, and a waiter whose messages are late loses its place.
+    /// How long a place lives unless it is renewed, each third of that time. Larger: a dead waiter
+    /// delays the others for longer. Smaller: more requests, and a waiter whose messages are late
+    /// loses its place.
     pub const LEASE: Duration = Duration::from_secs(1);
 
-    /// After how long a place is renewed: three times in its life, so that one late message does
-    /// not lose it.
+    /// The interval of renewals: a third of the lease, so that one late message does not lose the
+    /// place.
     pub(crate) const RENEWED_EACH: Duration = Duration::from_nanos(1_000_000_000 / 3);
 
     /// Creates a place from random bytes.
@@ -44,21 +44,21 @@ impl fmt::Debug for QueuePlace {
 
 /// The keys of a queue.
 impl Resource {
-    /// Returns the key under which every master keeps the queue of those that wait fairly for this
-    /// resource: a sorted set of places by their numbers. It ends when nobody has waited for ten
-    /// leases of a place. Its name has the resource's hash tag.
+    /// Returns the key under which every master keeps the queue of fair waiters for this resource:
+    /// a sorted set of places by number. It expires when no waiter has been in it for ten leases.
+    /// Its name has the resource's hash tag.
     pub fn queue_key(&self) -> Vec<u8> {
         self.key_of(QUEUE)
     }
 
-    /// Returns the key of the largest number that a place in the queue has had. It ends with the
+    /// Returns the key of the largest number that a place in the queue has had. It expires with the
     /// queue, and its name has the resource's hash tag.
     pub fn ticket_key(&self) -> Vec<u8> {
         self.key_of(TICKET)
     }
 
-    /// Returns the key of one place in the queue, which ends unless its waiter renews it. Its name
-    /// has the resource's hash tag.
+    /// Returns the key of one place in the queue, which expires unless its waiter renews it. Its
+    /// name has the resource's hash tag.
     pub fn place_key(&self, place: QueuePlace) -> Vec<u8> {
         [self.key_of(PLACE).as_slice(), b":", &place.to_hex()].concat()
     }
@@ -73,9 +73,9 @@ impl Resource {
     }
 }
 
-/// What the names of the largest numbers of queues begin with.
+/// The prefix of the keys of queues' largest numbers.
 pub(super) const TICKET: &[u8] = b"quorlock:ticket";
-/// What the names of queues begin with.
+/// The prefix of queues' keys.
 pub(super) const QUEUE: &[u8] = b"quorlock:queue";
-/// What the names of places in a queue begin with.
+/// The prefix of the keys of places in a queue.
 pub(super) const PLACE: &[u8] = b"quorlock:place";

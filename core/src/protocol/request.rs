@@ -1,53 +1,54 @@
-//! What goes down to a master and what comes up from it, in the protocol's words.
+//! Requests to a master and its answers, in the protocol's terms.
 
 use std::time::Duration;
 
 use super::{Cause, Claim, FencingToken, LockId, Ttl, Vote};
 
-/// What a request does with its claim on one master.
+/// What a request does on one master with its claim.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
-    /// `SET key token NX PX ttl`; with a number and a look at the marker where that is wanted.
+    /// `SET key token NX PX ttl`; with a fencing number and a check of the marker if requested.
     Acquire,
-    /// Keep the place in the queue, or put it there; nothing is locked.
+    /// Renew the place in the queue, or enter it; nothing is locked.
     Stay,
     /// Compare the token and raise the counter.
     Raise,
-    /// Compare the token and move the end of the key's life, never towards now.
+    /// Compare the token and extend the key's life; never shorten it.
     Extend,
-    /// Set the key of a lock that is held where no key stands, the counter raised first.
+    /// Raise the counter, then set a held lock's key where it is missing.
     Heal,
     /// Compare the token and delete.
     Release,
-    /// Compare the token and delete; if another holds the key, say who and for how long.
+    /// Compare the token and delete; if another holder has the key, report it and its remaining
+    /// time.
     Undo,
-    /// Compare the token and let go of the key, which lives on for a while.
+    /// Compare the token and give the key up, which stays for a while.
     Keep,
-    /// Say what is at the key, and how the server is.
+    /// Report the key's content and the server's state.
     Inspect,
-    /// Delete the key of the holder with this fingerprint; say who holds it otherwise.
+    /// Delete the key of the holder with this fingerprint; otherwise report the holder.
     ForceRelease,
-    /// Say whether the master votes.
+    /// Report whether the master votes.
     Attend,
-    /// Have it vote: nobody has locked anything yet.
+    /// Make it vote: nothing has been locked yet.
     Open,
-    /// Have the connection told when keys change that it has read.
+    /// Turn on notifications about changes of keys that the connection has read.
     Track,
-    /// Have it told no more.
+    /// Turn notifications off.
     Untrack,
-    /// Give a sign of life.
+    /// Check that the connection is alive.
     Ping,
-    /// Log in anew.
+    /// Log in again.
     Login,
-    /// Have all replicas confirm what was asked before on the connection.
+    /// Wait until all replicas confirm the previous requests of the connection.
     Confirm,
     /// Delete the restart guard's marker: the keys are being moved to another server.
     Forget,
 }
 
 impl Action {
-    /// Whether it takes the key away, at once or in a while; such requests are kept for a master
-    /// that cannot be reached.
+    /// Whether it removes the key, at once or later; such requests are kept for a master that
+    /// cannot be reached.
     pub fn clears(self) -> bool {
         matches!(self, Self::Release | Self::Undo | Self::Keep)
     }
@@ -58,7 +59,7 @@ impl Action {
         matches!(self, Self::Extend | Self::Heal | Self::Release | Self::Keep | Self::ForceRelease)
     }
 
-    /// Whether a yes to it carries a vote, so that the replicas of the master must confirm it.
+    /// Whether `Yes` to it is a vote, so that the master's replicas must confirm it.
     pub(crate) fn votes(self) -> bool {
         matches!(self, Self::Acquire | Self::Raise | Self::Extend | Self::Heal | Self::Attend | Self::Open)
     }
@@ -69,7 +70,7 @@ impl Action {
     }
 }
 
-/// Which lock asked, and in which of its rounds: the way home for the answer.
+/// The lock that asked, and its round: where to route the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ticket {
     /// The lock.
@@ -81,24 +82,24 @@ pub struct Ticket {
 /// One request to one master.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
-    /// `None` for a release that nobody waits for.
+    /// `None` for a release without a waiting caller.
     pub ticket: Option<Ticket>,
-    /// What is to be done.
+    /// What to do.
     pub action: Action,
-    /// With which key and token.
+    /// The key and the token.
     pub claim: Claim,
-    /// The life that it gives to a key, where it gives one.
+    /// The TTL for the key, if the request sets one.
     pub ttl: Ttl,
-    /// What the counter is to be raised to, for requests that raise it; the least number of a place
-    /// in the queue, for those that enter it.
+    /// The number to raise the counter to, for requests that raise it; the smallest number of the
+    /// place, for requests that enter a queue.
     pub fence: Option<FencingToken>,
-    /// Whether a refusal is to say who holds the key, and the master to tell when that changes.
+    /// Whether a refusal names the key's holder, and the master notifies when that changes.
     pub watch: bool,
-    /// Whether an acquisition of what is read looks past those that wait to write; whether a place
-    /// in the queue is to have the number given, and no larger one either.
+    /// For a reader's acquisition: whether it ignores waiting writers. For a place in the queue:
+    /// whether it must have exactly the given number.
     pub insists: bool,
-    /// For how long the lock has been waited for, where an acquisition is to mark that: what it
-    /// waits to write and is shared, or the next seat of a semaphore.
+    /// How long the lock has been waited for, if the acquisition leaves a mark: on a shared
+    /// resource that it waits to write, or on the next seat of a semaphore.
     pub waited: Option<Duration>,
 }
 
@@ -108,18 +109,18 @@ impl Request {
         self.action == Action::Raise || self.action == Action::Acquire && self.claim.is_fenced()
     }
 
-    /// The same about the lock alone, without its place in a queue.
+    /// The same request for the lock alone, without a place in a queue.
     pub(crate) fn without_place(self) -> Self {
         Self { claim: self.claim.without_place(), ..self }
     }
 }
 
-/// What a master said to a request.
+/// A master's answer to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Answer {
-    /// The key was set, extended or deleted: the token stood there.
+    /// The key was set, extended or deleted: it has, or had, our token.
     Yes,
-    /// The token stands there, and the counter is at this number (acquire fenced, raise).
+    /// The key has our token, and the counter is at this number (acquire fenced, raise).
     Counted(FencingToken),
     /// Seats of a window were set (acquire).
     Seats {
@@ -128,37 +129,38 @@ pub enum Answer {
         /// Their number, if grants are numbered.
         number: Option<FencingToken>,
     },
-    /// The key stands with another's token (acquire), or not with ours (extend, release, undo).
+    /// The key has another token (acquire), or does not have ours (extend, release, undo).
     No,
-    /// Another holds the key (undo, acquire). If it is watched, the master tells when that changes.
+    /// Another holder has the key (undo, acquire). If it is watched, the master notifies when that
+    /// changes.
     Holder {
         /// The fingerprint of its token.
         holder: u64,
         /// How long the key still lives, if it has an end.
         remaining: Option<Duration>,
-        /// Whether the master tells when that changes.
+        /// Whether the master notifies when that changes.
         watched: bool,
     },
-    /// It has a place in the queue, which is all that it asked for, or another one is before it
-    /// (stay, acquire). The master tells when its turn comes, if it is watched.
+    /// It has a place in the queue: it asked for no more (stay), or another place is before it
+    /// (acquire). The master notifies when its turn comes, if it is watched.
     Queued {
         /// The number of the place.
         number: FencingToken,
-        /// What is ahead; `None` if nobody is, and nobody holds the key.
+        /// What is ahead; `None` if no other place is, and the key is free.
         ahead: Option<Ahead>,
-        /// Whether it is at the head of the queue, and waits for the key alone.
+        /// Whether it is at the head of the queue, and waits only for the key.
         is_first: bool,
-        /// Whether the master tells when that changes.
+        /// Whether the master notifies when that changes.
         watched: bool,
     },
     /// No usable answer.
     Failed {
         /// Why.
         cause: Cause,
-        /// What may have become of the request.
+        /// Whether the request may have been executed.
         fate: Fate,
-        /// Whether the connection had been quiet for long, so that its silence says little of the
-        /// master.
+        /// Whether the connection had been quiet for long, so that its silence says little about
+        /// the master.
         stale: bool,
     },
 }
@@ -188,7 +190,7 @@ impl Answer {
     }
 
     /// The vote that it is in a round of extensions or releases; `is_discounted` if the master does
-    /// not count as a holder whatever it says.
+    /// not count as a holder whatever it answers.
     pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
         match self {
             Self::Yes if !is_discounted => Vote::Granted,
@@ -203,16 +205,15 @@ impl Answer {
     }
 }
 
-/// What may have become of a request without a usable answer.
+/// What may have happened to a request without a usable answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fate {
-    /// It never left, or was turned away before it did anything.
+    /// It was never sent, or was rejected before it did anything.
     NotSent,
-    /// It may have been executed, or may yet be.
+    /// It may have been executed, or may still be.
     Unknown,
-    /// It may have been executed, or may yet be, on a connection that was given up: a release
-    /// follows each request there that may have set the key. Where this one was such a request,
-    /// whatever the master says about the token from now on may be undone a moment later, so it
-    /// must not be counted.
+    /// It may have been executed, or may still be, on a connection that was given up: there, a
+    /// release follows each request that may have set the key. If this was such a request, any
+    /// later answer about the token may be undone a moment later, so it must not count.
     Undone,
 }

@@ -14,14 +14,14 @@ use super::{ConfigError, Fleet};
 /// Its name is the key without the prefix of the configuration
 /// ([`ConfigBuilder::prefix`](crate::ConfigBuilder::prefix)). Errors and guards show the name.
 ///
-/// Any bytes are allowed, from 1 to [`Resource::MAX_BYTES`] of them, except names that begin with
-/// those of the keys that Quorlock needs itself. The key is a plain Redis string, so
-/// that every client that follows the Redis distributed-locks page, section "Correct implementation
-/// with a single instance", excludes and is excluded by this one.
+/// Any 1 to [`Resource::MAX_BYTES`] bytes are allowed, except the prefixes of the keys that
+/// Quorlock needs itself. The key is a plain Redis string, so that every client that follows the
+/// Redis distributed-locks page, section "Correct implementation with a single instance", excludes
+/// and is excluded by this one.
 #[derive(Clone)]
 pub struct Resource(
-    /// The length of the prefix as [`HEADER`] bytes, then the key. So a resource, of which each
-    /// lock keeps some, is no larger than a slice.
+    /// The length of the prefix as [`HEADER`] bytes, then the key. So a resource is no larger than
+    /// a slice, since each lock keeps several.
     Arc<[u8]>,
 );
 
@@ -33,7 +33,7 @@ impl Resource {
     /// The longest prefix that is accepted, in bytes.
     pub(crate) const MAX_PREFIX_BYTES: usize = 1024;
 
-    /// What the names of keys begin with that Quorlock needs itself, for messages.
+    /// The prefixes of the keys that Quorlock needs itself, for messages.
     pub(crate) const RESERVED: &str = "quorlock:fence, quorlock:restart-guard, quorlock:shared, quorlock:want, \
          quorlock:seat, quorlock:ticket, quorlock:queue or quorlock:place";
 
@@ -66,7 +66,7 @@ impl Resource {
     fn of(prefix: &[u8], name: &[u8]) -> Self {
         let length = u16::try_from(prefix.len()).unwrap_or(u16::MAX).to_le_bytes();
         let parts = [&length, prefix, name];
-        // A short one is put together on the stack, so that it allocates once.
+        // A short one is built on the stack, so that it allocates only once.
         let mut small = [0; 128];
         let mut end = 0;
         for part in parts {
@@ -79,35 +79,36 @@ impl Resource {
         Self(small.get(..end).unwrap_or_default().into())
     }
 
-    /// Whether some name with this prefix has a key that Quorlock needs itself.
+    /// Whether a name with this prefix can have a key that Quorlock needs itself.
     pub(crate) fn is_prefix_reserved(prefix: &str) -> bool {
         let prefix = prefix.as_bytes();
         let may_meet = |reserved: &&[u8]| prefix.starts_with(reserved) || reserved.starts_with(prefix);
         !prefix.is_empty() && RESERVED.iter().any(may_meet)
     }
 
-    /// The restart guard's own key, as the name of what a round of questions about it is about.
+    /// The restart guard's own key, as the resource of the rounds that ask about it.
     pub(crate) fn marker() -> Self {
         Self::of(b"", Fleet::MARKER.as_bytes())
     }
 
     /// Returns the key under which every master counts the fenced grants of this resource. It never
-    /// expires, because without it the numbers would begin again.
+    /// expires, because without it the numbers would restart.
     ///
     /// No two resources share a counter. It has the hash tag of the resource's key, so that a proxy
-    /// which distributes keys by their tags keeps the two together: `job` is counted in
+    /// which distributes keys by tag keeps the two together: `job` is counted in
     /// `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. That is
     /// impossible only for a name with a closing brace and no tag.
     pub fn counter_key(&self) -> Vec<u8> {
         self.key_of(COUNTER)
     }
 
-    /// Returns the key under which every master keeps those who share this resource: a sorted set
-    /// of tokens, each with the end of its life in milliseconds of the server's clock since 1970.
+    /// Returns the key under which every master keeps the holders that share this resource: a
+    /// sorted set of tokens, each with the end of its life in milliseconds of the server's clock
+    /// since 1970.
     ///
-    /// An entry named `lost` stands for those that the master has forgotten. The set is void while
-    /// the resource's own key holds no sentinel. Its name has the resource's hash tag, as that of
-    /// [`Resource::counter_key`] has.
+    /// An entry named `lost` represents those that the master has forgotten. The set is void while
+    /// the resource's own key holds no sentinel. Its name has the resource's hash tag, like that of
+    /// [`Resource::counter_key`].
     pub fn shared_key(&self) -> Vec<u8> {
         self.key_of(SHARED)
     }
@@ -125,18 +126,18 @@ impl Resource {
     }
 
     /// Returns the key of one seat of the semaphore with this name: a lock like any other. Its name
-    /// has the resource's hash tag, so that all seats are kept in one place.
+    /// has the resource's hash tag, so that all seats are kept together.
     pub fn seat_key(&self, index: u32) -> Vec<u8> {
         self.key_of(format!("{SEAT}:{index}").as_bytes())
     }
 
-    /// One seat of the semaphore with this name, as the resource that it is.
+    /// One seat of the semaphore with this name, as a resource.
     pub(crate) fn seat(&self, index: u32) -> Self {
         Self::of(b"", &self.seat_key(index))
     }
 
-    /// Returns the key of the mark that one who has waited for longer than most leaves on a master,
-    /// and that keeps others from taking the next seat there. Its name begins like a seat's.
+    /// Returns the key of the mark that a long-waiting request leaves on a master, and that keeps
+    /// others from taking the next seat there. Its name begins like a seat's.
     pub fn next_seat_key(&self) -> Vec<u8> {
         self.key_of(format!("{SEAT}:next").as_bytes())
     }
@@ -158,13 +159,13 @@ impl Resource {
         key.starts_with(SEAT.as_bytes())
     }
 
-    /// A key of ours beside that of the resource, with its hash tag.
+    /// A key of Quorlock's that belongs to the resource, with its hash tag.
     pub(super) fn key_of(&self, kind: &[u8]) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };
         [kind, open, self.key(), close].concat()
     }
 
-    /// Returns the name, as it was given.
+    /// Returns the name as given.
     pub fn name(&self) -> &[u8] {
         let prefix = self.0.first_chunk::<HEADER>().map_or(0, |length| u16::from_le_bytes(*length));
         self.key().get(prefix.into()..).unwrap_or_default()
@@ -179,21 +180,21 @@ impl Resource {
 /// The bytes of a prefix's length.
 const HEADER: usize = size_of::<u16>();
 
-/// What no key of a lock begins with.
+/// The prefixes that no key of a lock may have.
 const RESERVED: [&[u8]; 8] =
     [COUNTER, Fleet::MARKER.as_bytes(), SHARED, WANT, SEAT.as_bytes(), TICKET, QUEUE, PLACE];
 
-/// What the names of counters begin with.
+/// The prefix of counters' keys.
 const COUNTER: &[u8] = b"quorlock:fence";
-/// What the names of the sets of those who share a resource begin with.
+/// The prefix of the keys of sharers' sets.
 const SHARED: &[u8] = b"quorlock:shared";
-/// What the names of waiting writers' marks begin with.
+/// The prefix of the keys of waiting writers' marks.
 const WANT: &[u8] = b"quorlock:want";
-/// What the names of seats begin with.
+/// The prefix of seats' keys.
 const SEAT: &str = "quorlock:seat";
 
-/// Whether only a part of the key decides where it is kept: what stands between its first opening
-/// brace and the next closing one, if that is anything (Redis cluster specification, "Hash tags").
+/// Whether only a part of the key decides where it is kept: the text between its first opening
+/// brace and the next closing one, if not empty (Redis cluster specification, "Hash tags").
 fn has_hash_tag(key: &[u8]) -> bool {
     let behind = key.iter().position(|byte| *byte == b'{').and_then(|open| key.get(open + 1..));
     behind.and_then(|rest| rest.iter().position(|byte| *byte == b'}')).is_some_and(|length| length > 0)

@@ -1,4 +1,4 @@
-//! What one master says of keys and of itself, as a connection hands it up.
+//! One master's report about keys and itself, as a connection passes it up.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use super::{Group, Marker, ServerFacts};
 /// A master's answer to an inspection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
-    /// What it has at those keys that exist, with the place of each among those that it was asked
-    /// about; in rising order.
+    /// The contents of the keys that exist, each with the key's position in the request; in rising
+    /// order.
     pub(crate) keys: Vec<(usize, SaidKey)>,
     pub(crate) server: ServerFacts,
     pub(crate) marker: Marker,
 }
 
-/// What it has at a key.
+/// The content of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum SaidKey {
     /// A holder's token.
@@ -24,23 +24,23 @@ pub(crate) enum SaidKey {
     OtherType,
 }
 
-/// Who has a key, or an entry among those who share it.
+/// The holder of a key, or of an entry in a sharers' set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SaidHolder {
     pub(crate) fingerprint: u64,
-    /// `None` if it never ends.
+    /// `None` if it never expires.
     pub(crate) remaining: Option<Duration>,
     pub(crate) is_ours: bool,
 }
 
-/// Those who share a key.
+/// The sharers of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SaidSharing {
     pub(crate) group: Group,
-    /// How long the key itself lives.
+    /// The remaining life of the key itself.
     pub(crate) remaining: Option<Duration>,
-    /// How long the mark of a writer that waits lives, if there is one.
+    /// The remaining life of a waiting writer's mark, if there is one.
     pub(crate) wanted: Option<Duration>,
-    /// `None` if they may not be read.
+    /// `None` if the user may not read them.
     pub(crate) sharers: Option<Vec<SaidHolder>>,
 }

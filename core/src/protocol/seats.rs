@@ -1,29 +1,28 @@
-//! Which permits of a semaphore a lock has.
+//! A lock's permits of a semaphore.
 
 use std::fmt;
 
 use super::Targets;
 
-/// Some of the permits of a semaphore: of 64 that follow one another, where the first follows the
-/// last.
+/// Some permits of a semaphore, out of 64 consecutive ones; the first permit follows the last.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Seats {
     /// The permit of the first bit.
     from: u16,
-    /// How many permits there are; zero only where none is taken.
+    /// The semaphore's number of permits; zero only if none is taken.
     of: u16,
     places: u64,
 }
 
 impl Seats {
-    /// The most that one lock has.
+    /// The maximum number of one lock's permits.
     pub(crate) const MOST: u16 = 64;
 
-    /// None: what locks have that are no permits.
+    /// No permits, for all other locks.
     pub(crate) const NONE: Self = Self { from: 0, of: 0, places: 0 };
 
-    /// Those of `of` permits whose bits are set, counted from the permit `from`. `None` if there is
-    /// none, or not that many.
+    /// The permits whose bits are set in `places`, counted from the permit `from`, out of `of`.
+    /// `None` if there is none, or not that many.
     pub(crate) fn new(from: u16, of: u16, places: u64) -> Option<Self> {
         let is_one_of = |number: u16| number < of && of <= Targets::MAX_PERMITS;
         let last = u64::BITS.checked_sub(places.leading_zeros() + 1)?;

@@ -1,4 +1,4 @@
-//! Encryption as the front uses it, and what can go wrong with it.
+//! Encryption as the front uses it, and its errors.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::Cause;
 use crate::endpoint::{Address, Endpoint};
 
-/// Makes the encrypted channels to masters whose URLs ask for them (`rediss://`).
+/// Creates the encrypted channels to masters whose URLs ask for them (`rediss://`).
 ///
 /// The implementation over rustls is in `quorlock-tls`; the transports have it with their feature
 /// `tls`.
@@ -15,15 +15,15 @@ pub trait Security: fmt::Debug + Send + Sync + 'static {
     /// A transport calls it when a locker is opened.
     ///
     /// # Errors
-    /// What is missing or cannot be used, in words for those who have configured it.
+    /// What is missing or unusable, in words for the user.
     fn prepare(&self, masters: &[Endpoint]) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// Returns a channel for one connection to this address, which is the master's or that of a
-    /// sentinel or node that is asked for it. It is called when the connection stands, on the
-    /// thread that drives the sockets.
+    /// sentinel or node that is asked for the master's address. It is called when the connection is
+    /// open, on the thread that drives the sockets.
     ///
     /// # Errors
-    /// Why there is none, mostly a [`Cause::Tls`].
+    /// Why there is none, usually a [`Cause::Tls`].
     fn channel(&self, master: &Endpoint, address: &Address) -> Result<Box<dyn Channel>, Cause>;
 }
 
@@ -32,60 +32,60 @@ pub trait Security: fmt::Debug + Send + Sync + 'static {
 /// At first [`open`](Self::open) is called with no bytes, and what it puts into `reply` opens the
 /// handshake.
 pub trait Channel: Send {
-    /// Takes what has come from the socket. Appends what was in it to `plain`, and what is to be
-    /// sent because of it to `reply`.
+    /// Takes bytes from the socket. Appends the decrypted bytes to `plain`, and bytes to send in
+    /// answer to `reply`.
     ///
     /// # Errors
-    /// The connection cannot be used any more. `reply` may have an alert that is to be sent yet.
+    /// The connection is no longer usable. `reply` may contain an alert to send.
     fn open(&mut self, wire: &[u8], plain: &mut Vec<u8>, reply: &mut Vec<u8>) -> Result<ChannelState, Cause>;
 
-    /// Encrypts `plain`, and appends what is to be sent to `wire`. It is called only once the
+    /// Encrypts `plain`, and appends the bytes to send to `wire`. It is called only once the
     /// channel is established.
     ///
     /// # Errors
-    /// The connection cannot be used any more, and nothing of `plain` was encrypted.
+    /// The connection is no longer usable, and nothing of `plain` was encrypted.
     fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), Cause>;
 
-    /// Ends the channel: appends the last thing to be sent to `wire`.
+    /// Ends the channel: appends its last message to `wire`.
     fn close(&mut self, wire: &mut Vec<u8>);
 
-    /// Whether a fresh connection should take the place of this one soon, since its keys have been
-    /// used for much.
+    /// Returns whether a fresh connection should replace this one soon, because its keys have
+    /// encrypted much data.
     fn is_worn(&self) -> bool {
         false
     }
 
-    /// Returns what the handshake settled, once the channel is established.
+    /// Returns what the handshake agreed on, once the channel is established.
     fn facts(&self) -> Option<ChannelFacts> {
         None
     }
 }
 
-/// What the handshake of a [`Channel`] settled, for reports.
+/// What the handshake of a [`Channel`] agreed on, for reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ChannelFacts {
-    /// The version of the protocol in words, such as `TLS 1.3`.
+    /// The protocol's version as text, such as `TLS 1.3`.
     pub version: &'static str,
     /// The master's own certificate in DER, without those of its issuers.
     pub certificate: Vec<u8>,
 }
 
 impl ChannelFacts {
-    /// The two together, for an implementation of [`Channel`].
+    /// Creates the facts, for an implementation of [`Channel`].
     pub fn new(version: &'static str, certificate: Vec<u8>) -> Self {
         Self { version, certificate }
     }
 }
 
-/// How far a [`Channel`] is.
+/// The state of a [`Channel`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChannelState {
-    /// The handshake goes on.
+    /// The handshake is under way.
     Opening,
     /// The handshake is done: the channel carries bytes.
     Established,
-    /// The master has said that it sends no more.
+    /// The master has closed its side: it sends no more.
     Ended,
 }
 
@@ -95,15 +95,15 @@ pub enum ChannelState {
 pub enum TlsFault {
     /// The URL asks for TLS, and this program was built without it.
     NotBuiltIn,
-    /// The master's certificate was issued by none of those that are trusted.
+    /// No trusted issuer issued the master's certificate.
     UnknownIssuer,
     /// The master's certificate is for other names.
     WrongName,
-    /// The master's certificate has ended.
+    /// The master's certificate has expired.
     Expired,
     /// The master's certificate is not valid yet.
     NotYetValid,
-    /// The master's certificate cannot be used for another reason.
+    /// The master's certificate is unusable for another reason.
     BadCertificate,
     /// The system has no certificates of issuers.
     NoRoots,
@@ -112,15 +112,15 @@ pub enum TlsFault {
     /// One of the files that `cert=` and `key=` name cannot be read, they lack a certificate or a
     /// key, or the two do not belong together.
     ClientFiles,
-    /// The master wants a certificate of its clients, and none is given.
+    /// The master requires a client certificate, but none is configured.
     ClientCertificateRequired,
-    /// The master does not accept the certificate that is given.
+    /// The master does not accept the client certificate.
     ClientCertificateRefused,
-    /// There is no version of TLS, or no cipher, that both sides have.
+    /// The two sides have no TLS version or no cipher in common.
     NoCommonVersion,
     /// The other side does not speak TLS.
     NotTls,
-    /// The host's name cannot be in a certificate.
+    /// A certificate cannot contain the host's name.
     UnusableName,
     /// Anything else.
     Other,

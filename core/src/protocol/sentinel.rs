@@ -1,26 +1,26 @@
-//! What the key of a resource holds while it is shared.
+//! The value of a resource's key while it is shared.
 
 /// The value of a resource's key while a group shares it, in place of a token.
 ///
 /// It begins with 64 bytes that are the same for all groups, and the group's name follows; readers
-/// are the group without a name. A master tells a holder by the SHA-1 of the first 64 bytes, so
-/// that every sentinel has one known digest, whatever groups there are.
+/// are the group without a name. A master identifies a holder by the SHA-1 of the first 64 bytes,
+/// so that all sentinels have the same known digest, whatever their group.
 #[derive(Clone, Copy, Debug)]
 pub struct Sentinel;
 
 impl Sentinel {
-    /// What every sentinel begins with, and nothing else does.
+    /// The common beginning of all sentinels. No other value has it.
     pub const COMMON: &str = "quorlock:shared:................................................";
 
-    /// The SHA-1 by which a master tells any sentinel, in lower-case hexadecimal.
+    /// The SHA-1 by which a master identifies any sentinel, in lower-case hexadecimal.
     #[cfg(any(test, feature = "internals"))]
     pub const SHA1_HEX: &str = "0ee54c81939df725e5bdbc0135f8bdddad754920";
 
-    /// The first eight bytes of that: who holds a resource that is shared, in a master's answer.
+    /// The first eight bytes of that: the holder of a shared resource in a master's answer.
     pub const HOLDER: u64 = 0x0ee5_4c81_939d_f725;
 
-    /// Stands for a holder where the resource is free and a writer waits for it, or where
-    /// the permits that are free are kept for one that has waited for longer.
+    /// Takes the place of a holder if the resource is free but a writer waits for it, or if the
+    /// free permits are reserved for a longer-waiting request.
     pub const WANTED: u64 = 0x7761_6e74_6564_0000;
 
     /// Returns the sentinel of the group with this name.

@@ -4,22 +4,22 @@ use std::fmt;
 
 use crate::wire::ServerError;
 
-/// What is wrong with the sentinels of a master, or with what its URL says of them.
+/// What is wrong with a master's sentinels, or with its URL's description of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SentinelFault {
     /// None of them watches a group of this name.
     UnknownGroup,
-    /// What answers is no sentinel.
+    /// The server that answers is not a sentinel.
     NotASentinel,
-    /// The URL is one of a server, and a sentinel answers there.
+    /// The URL is for a server, but a sentinel answers.
     IsSentinel,
-    /// It answers with an error, mostly because it wants a login.
+    /// It answers with an error, usually because it requires a login.
     Refused(ServerError),
 }
 
 impl SentinelFault {
-    /// Returns whether only a change of configuration can solve it, here or on the sentinels.
+    /// Returns whether only a configuration change can solve it, here or on the sentinels.
     pub fn is_configuration(self) -> bool {
         match self {
             Self::UnknownGroup | Self::NotASentinel | Self::IsSentinel => true,

@@ -1,4 +1,4 @@
-//! What one lock is about: a resource, several, and whether others may share it.
+//! The targets of one lock: one or several resources, and whether others may share them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,12 +17,12 @@ pub enum Mode {
     Exclusive,
     /// Together with others of the same group.
     Shared(Group),
-    /// By as many holders as there are permits, each of which has its own.
+    /// By as many holders as there are permits, each with its own.
     #[non_exhaustive]
     Permit {
-        /// How many there are.
+        /// The number of permits.
         of: u16,
-        /// How many of them the holder has.
+        /// The number that one holder takes.
         take: u16,
     },
 }
@@ -34,10 +34,9 @@ impl Mode {
     }
 }
 
-/// One of the things that a lock is about, by name: an item of
-/// [`Locker::lock_all`](crate::front::Locker::lock_all).
+/// One target of a lock, by name: an item of [`Locker::lock_all`](crate::front::Locker::lock_all).
 ///
-/// Text and bytes become a target that is written.
+/// Text and bytes become an exclusive target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     name: Vec<u8>,
@@ -67,13 +66,13 @@ impl<T: AsRef<[u8]>> From<T> for Target {
     }
 }
 
-/// What one lock is about: all of it is held under one token, or none.
+/// The targets of one lock: all of them are held under one token, or none.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Targets(Inner);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Inner {
-    /// One resource, exclusively: what nearly every lock is about.
+    /// One resource, exclusively, as for nearly every lock.
     One(Resource),
     All(Arc<All>),
     /// Permits of a semaphore.
@@ -88,19 +87,19 @@ struct All {
 }
 
 impl Targets {
-    /// The most targets that are written. All masters handle them in one script, and serve nobody
-    /// else meanwhile: 1,000 take some 3 ms.
+    /// The most targets that are written. A master handles all of them in one script, and serves no
+    /// other client meanwhile: 1,000 take about 3 ms.
     pub const MAX_WRITTEN: usize = 1024;
-    /// The most targets that are read, which take a master ten times as long.
+    /// The most targets that are read. They take a master ten times as long.
     pub const MAX_READ: usize = 128;
     /// The most permits of one semaphore.
     pub const MAX_PERMITS: u16 = 1024;
     /// The most permits that one request takes.
     pub const MAX_PERMITS_AT_ONCE: u16 = Seats::MOST;
-    /// The most bytes of all names together: they travel in every request.
+    /// The most bytes of all names together: every request contains them.
     pub const MAX_BYTES: usize = 256 * 1024;
 
-    /// Puts the targets of one lock together. Of a resource that is named twice the stronger way
+    /// Collects the targets of one lock. For a resource that is named twice, the stronger mode
     /// counts.
     pub(crate) fn new(prefix: &str, targets: impl IntoIterator<Item = Target>) -> Result<Self, ConfigError> {
         let mut all = BTreeMap::new();
@@ -131,7 +130,7 @@ impl Targets {
         }
     }
 
-    /// The same resources, with what is locked exclusively shared with readers.
+    /// The same resources, with exclusive ones turned into readers' ones.
     pub(crate) fn downgraded(&self) -> Self {
         let read = |resource: &Resource, mode: &Mode| match mode {
             Mode::Exclusive => (resource.clone(), Mode::Shared(Group::READERS)),
@@ -147,7 +146,7 @@ impl Targets {
         self.has_all(asked, |mode, asked| *mode == Mode::Exclusive || mode == asked)
     }
 
-    /// The same of what is [downgraded](Self::downgraded).
+    /// The same for [downgraded](Self::downgraded) targets.
     pub(crate) fn covers_downgraded(&self, asked: &Self) -> bool {
         let readers = Mode::Shared(Group::READERS);
         self.has_all(asked, |mode, asked| asked == if *mode == Mode::Exclusive { &readers } else { mode })
@@ -162,8 +161,8 @@ impl Targets {
         })
     }
 
-    /// A number that tells other targets and modes apart, for those that go on with a lock; zero
-    /// for one resource that is locked exclusively. (FNV-1a, Fowler, Noll and Vo 1991.)
+    /// A digest of targets and modes, to notice a mismatch when a lock is resumed; zero for one
+    /// resource that is locked exclusively. (FNV-1a, Fowler, Noll and Vo 1991.)
     pub(crate) fn digest(&self) -> u32 {
         if self.as_one().is_some() {
             return 0;
@@ -188,7 +187,7 @@ impl Targets {
         hash.max(1)
     }
 
-    /// Under which name callers wait, and how they want it, if there is one only.
+    /// The name under which callers wait, and their mode, if there is only one.
     pub(crate) fn only(&self) -> Option<(&Resource, &Mode)> {
         match &self.0 {
             Inner::One(resource) => Some((resource, &Mode::Exclusive)),
@@ -197,7 +196,7 @@ impl Targets {
         }
     }
 
-    /// Under which names callers wait, and how they want each.
+    /// The names under which callers wait, and the mode of each.
     pub(crate) fn queues(&self) -> impl ExactSizeIterator<Item = (&Resource, &Mode)> {
         match &self.0 {
             Inner::Permit(permits) => Iter { first: Some((&permits.queue, &permits.mode)), rest: [].iter() },
@@ -205,7 +204,7 @@ impl Targets {
         }
     }
 
-    /// Returns the one resource, if that is all and is locked exclusively.
+    /// Returns the resource, if there is only one and it is locked exclusively.
     pub(crate) fn as_one(&self) -> Option<&Resource> {
         match &self.0 {
             Inner::One(resource) => Some(resource),
@@ -251,7 +250,7 @@ impl Targets {
     }
 }
 
-/// Without a heap, since nearly every lock has one target.
+/// Without allocation, since nearly every lock has one target.
 struct Iter<'a> {
     first: Option<(&'a Resource, &'a Mode)>,
     rest: std::slice::Iter<'a, (Resource, Mode)>,
@@ -280,7 +279,7 @@ impl From<Resource> for Targets {
 }
 
 impl fmt::Display for Targets {
-    /// The first name, and how many more there are.
+    /// Prints the first name, and how many more there are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.first().fmt(f)?;
         match self.iter().len() - 1 {

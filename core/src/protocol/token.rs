@@ -6,7 +6,7 @@ use std::fmt;
 /// The secret that proves who holds a lock: 20 random bytes, new for every attempt, sent as 40
 /// hexadecimal digits.
 ///
-/// Everyone who knows a token can release the lock, so `Debug` does not show it.
+/// Any process that knows a token can release the lock, so `Debug` does not show it.
 ///
 /// Source: the Redis distributed-locks page asks for a value "unique across all clients and all
 /// lock requests" and suggests 20 bytes from `/dev/urandom`.
@@ -39,7 +39,7 @@ impl Token {
 
     /// Returns the 40 lower-case digits that the masters store.
     pub fn to_hex(self) -> [u8; 2 * Self::BYTES] {
-        // Without a table and branches, so that all digits are made side by side.
+        // Without a table or branches, so that the compiler can vectorize it.
         let digit = |nibble: u8| b'0' + nibble + (b'a' - b'9' - 1) * u8::from(nibble > 9);
         let mut hex = [0; 2 * Self::BYTES];
         for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
@@ -62,14 +62,14 @@ impl fmt::Debug for Token {
 
 /// Where tokens come from.
 ///
-/// A driver hands in the operating system's generator, asked anew for every token: one that is kept
-/// in the process repeats itself after a fork, and two holders with one token are one holder to
-/// every master. Tests hand in a seeded one.
+/// A driver passes in the operating system's generator, which is read for every token: a generator
+/// within the process would repeat itself after a fork, and masters take two holders with the same
+/// token for one. Tests pass in a seeded one.
 pub trait Entropy {
     /// Fills `bytes` with random bytes.
     ///
     /// # Errors
-    /// [`EntropyFailed`] where the source has none to give.
+    /// [`EntropyFailed`] if the source returns none.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed>;
 }
 
@@ -79,7 +79,7 @@ impl<E: Entropy + ?Sized> Entropy for Box<E> {
     }
 }
 
-/// The source of random bytes had none to give.
+/// The source of random bytes failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntropyFailed;
 

@@ -1,4 +1,4 @@
-//! How long a key lives, and how long its holder may rely on it.
+//! The life of a key, and how long its holder may rely on it.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ pub struct Ttl {
 }
 
 impl Ttl {
-    /// The longest TTL: 366 days. A longer one is a mistake, and up to this one no arithmetic
-    /// overflows.
+    /// The longest TTL: 366 days. A longer one is probably a mistake. Up to this value no
+    /// arithmetic overflows.
     pub const MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
     /// One millisecond, the shortest TTL.
@@ -23,7 +23,7 @@ impl Ttl {
     /// [`Ttl::MAX`] as a TTL.
     pub(crate) const LONGEST: Self = Self { millis: Self::MAX.as_secs() * 1000 };
 
-    /// Creates a TTL. Parts of a millisecond are cut off, because masters count whole milliseconds.
+    /// Creates a TTL. It is rounded down to whole milliseconds, which is what masters count.
     ///
     /// # Errors
     /// [`ConfigError::ZeroTtl`] below one millisecond, [`ConfigError::OversizedTtl`] above

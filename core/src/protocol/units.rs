@@ -1,4 +1,4 @@
-//! How spans of time read in errors: `50 ms`, `4.2 s`, `3 min`, `366 d`.
+//! The format of time spans in errors: `50 ms`, `4.2 s`, `3 min`, `366 d`.
 
 use std::fmt;
 use std::time::Duration;

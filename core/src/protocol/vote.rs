@@ -21,11 +21,11 @@ pub enum Vote {
         /// How long that key will live unless it is renewed; `None` if it never expires or the time
         /// is not known.
         remaining: Option<Duration>,
-        /// The first eight bytes of the SHA-1 of the other's token: equal where one holder has
-        /// several masters.
+        /// The first eight bytes of the SHA-1 of the other token: equal on all masters that one
+        /// holder has.
         holder: Option<u64>,
     },
-    /// Asked to extend or to release, it found no key or one with another token.
+    /// At an extension or release, it had no key or one with another token.
     NotHeld,
     /// It has no vote, for this reason.
     Failed(Cause),
@@ -60,7 +60,7 @@ pub enum Cause {
     Tls(TlsFault),
     /// The system refused the connection or ended it.
     Connect(io::ErrorKind),
-    /// The caller's own connector panicked, or the stream that it gave.
+    /// The caller's own connector panicked, or its stream did.
     ConnectorPanicked,
     /// The host name has no address.
     UnknownHost,
@@ -70,8 +70,8 @@ pub enum Cause {
     Cluster(ClusterFault),
     /// The connection ended before the answer.
     Closed,
-    /// The connection ended before the server had answered anything: a port for TLS ends plain
-    /// connections so, and some proxies do where they do not know HELLO.
+    /// The connection ended before the server had answered anything: TLS ports end plain
+    /// connections in this way, and so do some proxies that do not know HELLO.
     HungUp,
     /// The master answered with an error.
     Server(ServerError),
@@ -79,15 +79,15 @@ pub enum Cause {
     Garbage(WireFault),
     /// The master sent a well-formed reply that its command never gives, or one without a request.
     UnexpectedReply,
-    /// The server is a replica. Only masters vote: a write to a replica is refused, or vanishes.
+    /// The server is a replica. Only masters vote: a write to a replica is refused or lost.
     Replica,
     /// Another address leads to the same server. It has one vote, not two.
     SameServer {
         /// The master that has the vote.
         other: MasterId,
     },
-    /// Two tags of a cluster are on one server, which has one vote. It gets the other one when one
-    /// of them is moved. `quorlock cluster-plan` tells tags that are on different servers.
+    /// Two tags of a cluster are on one server, which has one vote. Each tag has a vote again once
+    /// one of them has moved. `quorlock cluster-plan` finds tags on different servers.
     SharedServer {
         /// The master that has the vote.
         other: MasterId,
@@ -95,14 +95,14 @@ pub enum Cause {
     /// Too many requests to this master are in flight.
     TooManyInFlight,
     /// The master has lost its data, or may have, and does not vote until every lock that it may
-    /// have forgotten has run out. Or another server answers in its place
+    /// have forgotten has expired. Or another server answers in its place
     /// ([`Warning::OtherServer`](crate::Warning::OtherServer)).
     Quarantined {
         /// How long it will not vote yet.
         remaining: Duration,
     },
     /// Other clients use this master with another restart guard. No lock is granted until all
-    /// clients have the same: their quorum and ours may have no master in common.
+    /// clients agree: their quorum and ours may have no master in common.
     OtherFleet {
         /// This client's restart guard.
         ours: Fleet,
@@ -110,8 +110,8 @@ pub enum Cause {
         theirs: Fleet,
     },
     /// Its replicas are not exactly those that its URL declares
-    /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or one of them has not been
-    /// heard of for a second. It votes again once all of them follow.
+    /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or one of them has not
+    /// reported for a second. It votes again once all of them follow.
     Alone {
         /// How many follow.
         following: u32,
@@ -120,7 +120,7 @@ pub enum Cause {
         /// How many are declared.
         declared: u32,
     },
-    /// It said yes, and not all of its replicas confirmed that they know it in time.
+    /// It granted the request, but not all of its replicas confirmed it in time.
     Unconfirmed {
         /// How many confirmed it.
         confirmed: u32,
@@ -131,14 +131,14 @@ pub enum Cause {
     /// notice.
     Evicts(EvictionPolicy),
     /// There was no login for it: its password file cannot be read, or the
-    /// [`Credentials`](crate::Credentials) have none. They are asked again at the next attempt.
+    /// [`Credentials`](crate::Credentials) have none. The next attempt reads the login again.
     NoLogin(Unavailable),
-    /// It refused a login that comes from a password file or from
-    /// [`Credentials`](crate::Credentials). They are asked again at the next attempt.
+    /// It refused a login from a password file or from [`Credentials`](crate::Credentials). The
+    /// next attempt reads the login again.
     LoginRefused(ServerError),
 }
 
-/// What an error of a stream that panicked has inside.
+/// The inner error of a stream that panicked.
 #[derive(Debug)]
 pub(crate) struct Panicked;
 
@@ -151,7 +151,7 @@ impl fmt::Display for Panicked {
 impl std::error::Error for Panicked {}
 
 impl From<&io::Error> for Cause {
-    /// Tells a connection that the other side ended from other errors of a socket.
+    /// Distinguishes a connection that the other side ended from other socket errors.
     fn from(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::Other if error.get_ref().is_some_and(|inside| inside.is::<Panicked>()) => {
@@ -168,7 +168,7 @@ impl From<&io::Error> for Cause {
 }
 
 impl Cause {
-    /// Returns whether only a change of configuration can solve it, here or on the server.
+    /// Returns whether only a configuration change can solve it, here or on the server.
     pub fn is_configuration(self) -> bool {
         match self {
             Self::Server(error) => error.is_configuration(),
@@ -180,13 +180,13 @@ impl Cause {
         }
     }
 
-    /// Returns the cause as text for this master: with the path of its password file where that is
-    /// the reason.
+    /// Returns the cause as text for this master: with the path of its password file if that is the
+    /// reason.
     pub fn at(self, master: &Endpoint) -> impl fmt::Display {
         At(self, master)
     }
 
-    /// As text, with the master itself and the names of all masters at hand.
+    /// The cause as text, with the names of the master and of all others.
     pub(crate) fn describe(
         self,
         master: Option<&Endpoint>,
@@ -254,7 +254,7 @@ impl Cause {
     }
 }
 
-/// Where the names of other masters are not at hand.
+/// Without the names of other masters.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.describe(None, &[], f)

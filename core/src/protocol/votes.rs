@@ -1,11 +1,11 @@
-//! The votes of one round, and how many there are of each kind.
+//! The votes of one round, and their counts.
 
 use std::ops::Deref;
 
 use super::{Cause, MasterId, MasterSet, Quorum, Vote};
 
-/// What each master has said in one round, counted as it comes: with many masters, counting all of
-/// them at each answer would cost more than anything else.
+/// Each master's vote in one round, with running counts: with many masters, counting all votes at
+/// each answer would cost more than everything else.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Votes {
     cast: Vec<Vote>,
@@ -13,7 +13,8 @@ pub(crate) struct Votes {
 }
 
 impl Votes {
-    /// These masters are asked, and the others have nothing. `buffer` is only used for its room.
+    /// These masters are asked, and the others have no vote. `buffer` is only reused for its
+    /// capacity.
     pub(crate) fn outstanding_from(asked: MasterSet, masters: usize, mut buffer: Vec<Vote>) -> Self {
         buffer.clear();
         let vote = |master| if asked.contains(master) { Vote::Outstanding } else { Vote::NotHeld };
@@ -53,7 +54,7 @@ impl Deref for Votes {
     }
 }
 
-/// How many votes there are of each kind. Small, since each lock that asks has one, and there are
+/// The number of votes of each kind. It is small, since each lock that asks has one, and there are
 /// never more than [`Quorum::MAX_MASTERS`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Tally {
@@ -72,7 +73,7 @@ impl Tally {
         tally
     }
 
-    /// Of all masters these have been asked, and have not said anything.
+    /// These masters have been asked, and none has answered yet.
     pub(crate) fn outstanding_of(asked: usize, masters: usize) -> Self {
         let [outstanding, not_held] =
             [asked, masters - asked].map(|number| u8::try_from(number).unwrap_or(u8::MAX));
@@ -102,7 +103,7 @@ impl Tally {
         self.granted.into()
     }
 
-    /// Refused, because another has the lock.
+    /// Votes that refused because another holder has the lock.
     pub(crate) fn held(self) -> usize {
         self.held.into()
     }
@@ -115,7 +116,7 @@ impl Tally {
         self.outstanding.into()
     }
 
-    /// Masters that clients with another restart guard use.
+    /// Votes of masters that clients with another restart guard use.
     pub(crate) fn other_fleet(self) -> usize {
         self.other_fleet.into()
     }
@@ -160,8 +161,8 @@ mod tests {
         assert_eq!((tally.outstanding(), tally.misconfigured), (5, 6));
     }
 
-    /// Held by another: a quorum answered, and a master refused. Misconfigured: those that are in
-    /// order are no quorum.
+    /// Held by another: a quorum answered, and a master refused. Misconfigured: the correctly
+    /// configured masters are no quorum.
     #[test]
     fn what_votes_amount_to_is_counted_over_all_masters() {
         for masters in 1..=7u8 {

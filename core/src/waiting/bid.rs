@@ -1,6 +1,6 @@
-//! A bid for one lock in front of its queue: what its process knows of the masters and of others
-//! that want the lock, and what it waits for. A lock that asks at once and meets no others has none
-//! until it loses a round.
+//! A bid for one lock in front of its queue: what its process knows about the masters and about
+//! rivals, and what it waits for. A lock that asks at once and meets no rivals has no bid until it
+//! loses a round.
 //!
 //! The lock itself makes attempts and reports how they were lost; the bid decides whether, when and
 //! how the next one is made.
@@ -17,45 +17,44 @@ use crate::time::Instant;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Bid {
-    /// When the lock came to the front. Not known of one that asked at once, until it has lost its
-    /// first round: that began then.
+    /// When the lock came to the front. For a lock that asked at once it is unknown until the first
+    /// round is lost; then it is the beginning of that round.
     pub(super) came_at: Option<Instant>,
     /// Whether others are expected to want it at the same time.
     pub(super) is_wary: bool,
-    /// Whether it goes on listening while it lets others go first.
+    /// Whether it keeps listening while it lets others go first.
     pub(super) listens: bool,
-    /// Whether it lets a third process come first when its rival has had its turn.
+    /// Whether it lets a third process go first when its rival has had its turn.
     pub(super) yields: bool,
-    /// How far it lets others pass.
+    /// How long, or for how many turns, it lets others go first.
     pub(super) lets_pass: LetsPass,
     /// Until when it lets others go first if it is refused.
     pub(super) patient_until: Instant,
-    /// How late the timer was that ended its pause.
+    /// How late the timer that ended its pause fired.
     pub(super) woke_late: Option<Duration>,
-    /// When it left a free lock to others, of which none has taken it since.
+    /// When it left a free lock to others, if none has taken it since.
     pub(super) left_free_at: Option<Instant>,
-    /// When another was last found to hold the lock.
+    /// When another holder was last found.
     pub(super) met_others: Option<Instant>,
     /// The holder when it was last refused, and how many others have held it before.
     pub(super) holder: Option<u64>,
     pub(super) passed_over: u32,
-    /// When it last marked what it waits to write.
+    /// When it last set its mark as a waiting writer.
     pub(super) wished_at: Option<Instant>,
-    /// Since when the wish of others to write has kept it out, if that alone does.
+    /// Since when only the marks of waiting writers have kept it out, if they do.
     pub(super) kept_out_since: Option<Instant>,
     /// When it last asked masters for the lock.
     pub(super) asked_at: Instant,
-    /// When its place in the masters' queues is to be renewed, if it has one.
+    /// When to renew its place in the masters' queues, if it has one.
     pub(super) renews_at: Option<Instant>,
-    /// When all masters are to be asked, whatever the first one says.
+    /// When to ask all masters, whatever the first one answers.
     pub(super) all_at: Option<Instant>,
-    /// While a split of the votes of its last attempt is being settled.
+    /// The state of settling a split vote, if the last attempt had one.
     pub(super) settling: Option<Settling>,
-    /// Masters for whose sake an attempt has been repeated, because their connections had been
-    /// dropped while they were quiet.
+    /// Masters whose dropped quiet connections have caused an attempt to be repeated.
     pub(super) repeated: MasterSet,
     pub(super) masters: Masters,
-    /// What the masters said in the last attempt that came to a decision.
+    /// The masters' votes in the last attempt that was decided.
     pub(super) last_votes: Option<Arc<[Vote]>>,
     pub(super) plan: Plan,
 }
@@ -63,38 +62,38 @@ pub(crate) struct Bid {
 /// What a bid waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Plan {
-    /// The lock is asking, or holds what it asked for. With a first master whose refusal means that
-    /// another has come before, and goes on to the others: not if it may have been held all the
-    /// time.
+    /// The lock is asking, or held. `first_leads`: a refusal by the first master means that a rival
+    /// came first and now asks the others. That is unknown if that master may have been held all
+    /// the time.
     Asking { first_leads: bool },
-    /// Others get their turn until then.
+    /// Other processes get their turn until then.
     Pause { until: Instant },
-    /// An attempt was lost, or the bid listens before its first one.
+    /// It waits after a lost attempt, or listens before the first one.
     Waiting(Waiting),
 }
 
-/// Between two attempts, or before the first one of a process that listens.
+/// The wait between two attempts, or before the first one of a process that listens.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Waiting {
-    /// What the masters say of the lost attempt, and behind it.
+    /// The masters' votes in the lost attempt, and later ones.
     pub(super) votes: Arc<[Vote]>,
-    /// Masters whose answer is still to come, and matters.
+    /// Masters whose outstanding answers matter.
     pub(super) awaited: MasterSet,
-    /// `None`: there is no further attempt, and the command ends when the awaited answers are
-    /// there.
+    /// `None`: there is no further attempt, and the command ends when the awaited answers have
+    /// come.
     pub(super) retry_at: Option<Instant>,
-    /// When to ask again those of whom nothing will be heard.
+    /// When to ask masters again that will not notify.
     pub(super) poll_at: Instant,
-    /// The one master that was asked: it refused before any other was, or was only asked who holds
-    /// the key.
+    /// The only master that was asked: it refused before others were asked, or was only asked who
+    /// holds the key.
     pub(super) refused_first: Option<MasterId>,
-    /// Whether that master has been asked who holds the key, and no more, and has yet to answer:
-    /// see `listening.rs`.
+    /// Whether that master was only asked who holds the key, and has yet to answer: see
+    /// `listening.rs`.
     pub(super) listens: bool,
 }
 
 impl Default for Bid {
-    /// Of a lock that asked as it came to the front, and knows of no others.
+    /// The bid of a lock that asked when it came to the front, and knows of no rivals.
     fn default() -> Self {
         Self {
             came_at: None,
@@ -123,8 +122,8 @@ impl Default for Bid {
 }
 
 impl Bid {
-    /// Of a lock that comes to the front now, and begins like this; none where it asks at once, and
-    /// expects no others.
+    /// The bid of a lock that comes to the front now with this start; `None` if it asks at once and
+    /// expects no rivals.
     pub(crate) fn for_start(
         start: Start,
         lets_pass: impl FnOnce() -> LetsPass,
@@ -133,12 +132,12 @@ impl Bid {
         (!start.is_plain()).then(|| Box::new(Self::starting(start, lets_pass(), now)))
     }
 
-    /// Of a lock that has asked already.
+    /// The bid of a lock that has already asked.
     pub(crate) fn of_asking(lets_pass: LetsPass) -> Self {
         Self { lets_pass, ..Self::default() }
     }
 
-    /// Of a lock that comes to the front now.
+    /// The bid of a lock that comes to the front now.
     pub(super) fn starting(start: Start, lets_pass: LetsPass, now: Instant) -> Self {
         let patient_until = if start.patience.is_zero() { Instant::ORIGIN } else { now + start.patience };
         Self {
@@ -152,14 +151,14 @@ impl Bid {
         }
     }
 
-    /// Whether the next lock goes on waiting where this one has left.
+    /// Whether the next lock can continue this wait.
     pub(super) fn is_worth_keeping(&self) -> bool {
         self.met_others.is_some()
             && self.renews_at.is_none()
             && matches!(&self.plan, Plan::Waiting(waiting) if waiting.retry_at.is_some())
     }
 
-    /// The next lock goes on waiting where this one has left.
+    /// The next lock continues this wait.
     pub(super) fn passed_on(self, start: Start, lets_pass: LetsPass, now: Instant) -> Self {
         let Plan::Waiting(waiting) = self.plan else {
             debug_assert!(false, "a bid that does not wait has nothing to pass on");
@@ -176,16 +175,16 @@ impl Bid {
         }
     }
 
-    /// For how long it had to wait in front until it asked for what it was granted. A while in
-    /// which it left a lock to others that nobody wanted does not count: the next wait would be
-    /// longer for it, and the one after that longer still.
+    /// How long it waited in front until the attempt that was granted. Time in which it left the
+    /// lock to others, but none wanted it, does not count: otherwise each wait would make the next
+    /// one longer.
     pub(super) fn waited(&self, grant: Grant) -> Duration {
         let might_have_asked_at = self.left_free_at.map_or(grant.asked_at, |at| at.min(grant.asked_at));
         self.came_at.map_or(Duration::ZERO, |at| might_have_asked_at.since(at))
     }
 
-    /// When the next attempt is to be made or the place in the queue renewed, unless there is news
-    /// before.
+    /// When to make the next attempt or renew the place in the queue, unless there is a
+    /// notification before.
     pub(crate) fn next_attempt(&self) -> Option<Instant> {
         match &self.plan {
             Plan::Asking { .. } => None,
@@ -197,12 +196,12 @@ impl Bid {
         }
     }
 
-    /// What the masters said in the last attempt that came to a decision.
+    /// The masters' votes in the last attempt that was decided.
     pub(crate) fn last_votes(&self) -> Option<&Arc<[Vote]>> {
         self.last_votes.as_ref()
     }
 
-    /// The wait behind a lost round, for what comes only then.
+    /// The wait after a lost round, for inputs that only come then.
     pub(super) fn lost_wait(&mut self) -> Option<&mut Waiting> {
         debug_assert!(
             matches!(self.plan, Plan::Waiting(_)),
@@ -218,9 +217,9 @@ impl Bid {
         }
     }
 
-    /// Forgets what only other locks of the process are told of, and what nothing depends on once
-    /// the lock is held: bids for locks that do the same from now on are equal then. What one that
-    /// waits fairly, and for as long as it takes, has been told last is never reported.
+    /// Forgets what only other locks of the process use, and what no longer matters once the lock
+    /// is held: bids for locks that behave the same from now on are then equal. The last votes of a
+    /// fair wait without a timeout are never reported.
     #[cfg(feature = "internals")]
     pub(crate) fn forget_its_queue(&mut self, is_held: bool, is_fair: bool) {
         let masters = if is_held { Masters::default() } else { std::mem::take(&mut self.masters) };
@@ -239,7 +238,7 @@ impl Bid {
 
     // Attempts.
 
-    /// Has the lock make an attempt.
+    /// Makes the lock start an attempt.
     pub(super) fn ask(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         if let Err(error) = self.attempt(false, lock, effects) {
             lock.fail(error.into(), effects);
@@ -253,8 +252,8 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
-        // The one rival of a process that listens has let go, the first master last: so the others
-        // are free, too, and nobody else asks.
+        // The only rival of a listening process has released the lock, at the first master last: so
+        // the others are free, too, and no other process asks.
         let follows_rival = self.listens && self.last_votes.is_none();
         let first = self.first_to_ask(lock, effects).filter(|_| !follows_rival);
         let first_leads = first.is_some_and(|first| !self.masters.is_unheard(first));
@@ -310,7 +309,7 @@ impl Bid {
         }
     }
 
-    /// What an answer says about the key on a master.
+    /// Notes what an answer says about the key on a master.
     pub(super) fn note(&mut self, master: MasterId, answer: Answer, is_read: bool, effects: &Effects<'_>) {
         let now = effects.now;
         if is_read || matches!(answer, Answer::Holder { .. } | Answer::Queued { .. }) {
@@ -318,7 +317,7 @@ impl Bid {
         }
     }
 
-    /// Ends without the lock: the caller is told what the masters said last.
+    /// Ends without the lock, with the masters' last votes for the caller.
     pub(super) fn finish(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         lock.finish(self.last_votes.take(), effects);
     }

@@ -1,7 +1,7 @@
 //! Values by resource, found by a digest of its name.
 //!
-//! Names of locks mostly begin alike. A tree in their order reads the most of a name at each step;
-//! one in the order of their digests compares numbers, and names only where those are equal.
+//! Names of locks usually begin alike. A tree in their order reads most of a name at each step; one
+//! in the order of their digests compares numbers, and names only if those are equal.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,8 +19,8 @@ pub(super) struct ByName<T> {
 #[derive(Clone, Debug)]
 enum Bucket<T> {
     One(Resource, T),
-    /// Names can be made to have one digest. A tree finds those, too, in a logarithm of their
-    /// number.
+    /// An attacker can create names with the same digest. A tree finds those in logarithmic time,
+    /// too.
     Several(BTreeMap<Resource, T>),
 }
 
@@ -96,8 +96,8 @@ impl<T> ByName<T> {
     }
 }
 
-/// A number for a name. The same names give the same numbers, so that nothing depends on the
-/// process; the multiplier is that of Knuth's multiplicative hashing (TAOCP 3, 6.4).
+/// The digest of a name. It is the same in every process; the multiplier is that of Knuth's
+/// multiplicative hashing (TAOCP 3, 6.4).
 fn digest(key: &[u8]) -> u64 {
     let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     let words = key.chunks_exact(size_of::<u64>());
@@ -114,7 +114,7 @@ mod tests {
         Resource::new(name).unwrap()
     }
 
-    /// Two names that begin with different words and have one digest.
+    /// Two names that begin with different words but have the same digest.
     fn alike() -> [Vec<u8>; 2] {
         let mix = |part: u64| (16 ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
         let (first, second) = (*b"resource", *b"Resource");

@@ -1,5 +1,5 @@
 //! All resources that this process wants: for each the locks in front, those that wait behind them,
-//! and what is known of others that want it.
+//! and what is known about rivals.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::lock::Grant;
 use crate::protocol::{Acquire, LockId, Mode, Resource, Targets};
 use crate::time::Instant;
 
-/// How many resources are kept, wanted or not, before those are looked for that nobody wants any
-/// more. More keeps memory, fewer looks more often.
+/// How many resources are kept, wanted or not, before unwanted ones are looked for. Larger: more
+/// memory. Smaller: more frequent looks.
 const KEPT: usize = 1024;
 
-/// One resource. Small, since every lock that is held has one.
+/// One resource. It is small, since every held lock has one.
 #[derive(Clone, Debug, Default)]
 struct Contender {
     front: Front,
-    /// Nothing before the first release, and as long as nobody else wants the lock.
+    /// `None` before the first release, and as long as no other process wants the lock.
     known: Option<Box<Known>>,
 }
 
@@ -37,8 +37,8 @@ impl Contender {
         self.known.as_ref().map_or(0, |known| known.queue.len())
     }
 
-    /// Whether a lock waits. What is known of a resource is forgotten where it is no more than of
-    /// one that was never wanted.
+    /// Whether a lock waits. Knowledge about a resource is dropped if it equals that of one that
+    /// was never wanted.
     fn still_waited_for(&mut self) -> bool {
         let waits = self.waiting() > 0;
         if !waits && self.known.as_ref().is_some_and(|known| known.pace == Pace::default()) {
@@ -52,21 +52,21 @@ impl Contender {
     }
 }
 
-/// What becomes of a lock that is requested.
+/// Where a requested lock starts.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     /// It is in front.
     Front(Start),
     /// It waits behind others.
     Behind(Places),
-    /// It has a single try. Nobody waits, and what the masters say about the holder is worth more
-    /// than what is known here.
+    /// It has a single try. No other lock waits, and the masters know more about the holder than
+    /// this process.
     Outside,
-    /// It has a single try, and these callers came before it.
+    /// It has a single try, and this many callers came before it.
     Refused { others: usize },
 }
 
-/// Where a lock waits that is not in front everywhere: a place in the queue of each target, in the
+/// The places of a lock that is not in front everywhere: one in the queue of each target, in the
 /// order of the targets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Places {
@@ -93,19 +93,18 @@ impl Places {
         }
     }
 
-    /// Whether it has still to wait. One that waited for a single target comes to the front with
-    /// that.
+    /// Whether it must still wait. A lock of a single target comes to the front with that.
     pub(crate) fn is_behind(&self) -> bool {
         matches!(self, Self::Several(several) if several.iter().any(Option::is_some))
     }
 }
 
-/// A lock has let go of its targets.
+/// A lock has released its targets.
 #[derive(Clone, Debug)]
 pub(crate) struct LetGo {
     pub(crate) id: LockId,
     pub(crate) targets: Targets,
-    /// Of what, if it was granted.
+    /// Its grant, if it was granted.
     pub(crate) grant: Option<Grant>,
     pub(crate) bid: Option<Box<Bid>>,
 }
@@ -119,15 +118,15 @@ pub(crate) struct Next {
     pub(crate) may_follow: bool,
 }
 
-/// How a lock that has come to the front begins.
+/// How a lock begins that has come to the front.
 #[derive(Clone, Debug)]
 pub(crate) enum Begin {
     Start(Start),
-    /// It waits where the one before it left.
+    /// It continues its predecessor's wait.
     GoOn(Box<Bid>),
 }
 
-/// Every resource that a lock of this process wants, or wanted a short while ago.
+/// All resources that a lock of this process wants, or wanted recently.
 #[derive(Clone, Debug)]
 pub(crate) struct Contenders {
     by_resource: ByName<Contender>,
@@ -136,12 +135,12 @@ pub(crate) struct Contenders {
 }
 
 impl Contenders {
-    /// No lock lets others go first for longer than that.
+    /// `longest_patience` limits how long a lock lets others go first.
     pub(crate) fn new(longest_patience: Duration) -> Self {
         Self { by_resource: ByName::new(), tidy_at: KEPT, longest_patience }
     }
 
-    /// Those in front.
+    /// The locks in front.
     pub(crate) fn front(&self, resource: &[u8]) -> Option<&Front> {
         Some(&self.by_resource.get(resource)?.front)
     }
@@ -152,13 +151,13 @@ impl Contenders {
         fronts.flat_map(|(resource, contender)| contender.front.locks().map(move |id| (resource, id)))
     }
 
-    /// How far a lock in front lets others pass.
+    /// How long, or for how many turns, a lock in front lets others go first.
     pub(crate) fn lets_pass(&self, targets: &Targets) -> LetsPass {
         let known = targets.queues().next().and_then(|(resource, _)| self.known(resource));
         known.map_or_else(LetsPass::default, |known| known.pace.lets_pass())
     }
 
-    /// How many callers are ahead of a waiter: those in front, and those that came before it.
+    /// How many callers are ahead of a waiter: those in front, and those that came earlier.
     pub(crate) fn ahead_of(&self, targets: &Targets, places: &Places) -> usize {
         let ahead = |((resource, _), place): ((&Resource, &Mode), Option<Place>)| {
             let contender = self.by_resource.get(resource.key())?;
@@ -183,8 +182,7 @@ impl Contenders {
 
     // Coming.
 
-    /// A lock is requested: it comes to the front of a queue in which nobody is, or behind the
-    /// others.
+    /// A lock is requested: it comes to the front of an empty queue, or behind the others.
     pub(crate) fn enter(
         &mut self,
         wanted: &Acquire,
@@ -202,8 +200,7 @@ impl Contenders {
         };
         if contender.has_room_for(mode) {
             contender.front.add(id, mode);
-            // A lock that does not wait has no patience either, and those that share take turns
-            // with nobody.
+            // A single try does not let others go first, and sharers do not take turns.
             let is_plain = wanted.is_single_try() || matches!(mode, Mode::Shared(_));
             let known = contender.known.get_or_insert_default();
             return Entry::Front(if is_plain { Start::default() } else { known.pace.come(jitter, now) });
@@ -219,8 +216,8 @@ impl Contenders {
         }
     }
 
-    /// A lock of several targets stands in all their queues at once. All do so in one order, that
-    /// of their coming, so that none waits for another in a circle.
+    /// A lock of several targets is in all their queues at once. All queues have the same order,
+    /// that of arrival, so there are no circular waits.
     fn enter_all(
         &mut self,
         wanted: &Acquire,
@@ -266,7 +263,7 @@ impl Contenders {
         Some(contender.known.get_or_insert_default().queue.push(id))
     }
 
-    /// A lock wants a resource of which nothing is known.
+    /// A lock wants an unknown resource.
     fn begin(&mut self, resource: &Resource, mode: &Mode, id: LockId, now: Instant) {
         if self.by_resource.len() >= self.tidy_at {
             self.tidy(now);
@@ -276,8 +273,7 @@ impl Contenders {
         self.by_resource.insert(resource.clone(), contender);
     }
 
-    /// How a lock begins that is in front for all its targets. Those that share take turns with
-    /// nobody.
+    /// How a lock begins that is in front for all its targets. Sharers do not take turns.
     pub(crate) fn start(&mut self, targets: &Targets, now: Instant) -> Start {
         let mut start = Start::default();
         if !targets.is_shared() {
@@ -303,8 +299,8 @@ impl Contenders {
 
     // Leaving.
 
-    /// A lock that waited behind others has left. Returns whether others may come to the front for
-    /// it.
+    /// A lock that waited behind others has left. Returns whether others may come to the front
+    /// because of that.
     pub(crate) fn leave(&mut self, targets: &Targets, places: &Places) -> bool {
         let mut frees = false;
         for ((resource, _), place) in targets.queues().zip(places.iter()) {
@@ -321,7 +317,7 @@ impl Contenders {
         frees
     }
 
-    /// A lock is in front of nothing after all, and nobody waits behind it.
+    /// A lock leaves the front again, with no lock behind it.
     pub(crate) fn leave_front(&mut self, targets: &Targets, id: LockId) {
         for (resource, _) in targets.queues() {
             if let Some(contender) = self.by_resource.get_mut(resource.key()) {
@@ -337,14 +333,14 @@ impl Contenders {
         }
     }
 
-    /// A lock has let go of a resource: of what it was granted, if it was. Returns whether others
-    /// wait for it; [`Contenders::next`] tells who comes to the front.
+    /// A lock has released a resource; `grant` is its grant, if it had one. Returns whether others
+    /// wait for it; [`Contenders::next`] returns those that come to the front.
     pub(crate) fn let_go(&mut self, resource: &Resource, let_go: &LetGo, now: Instant) -> bool {
         let Some(contender) = self.by_resource.get_mut(resource.key()) else { return false };
         contender.front.remove(let_go.id);
         let LetGo { targets, grant, bid, .. } = let_go;
-        // Where no lock was granted or has met others, and none waits, there is nothing to keep.
-        // Those that share take no turns.
+        // If no lock was granted or met rivals, and none waits, there is nothing to keep. Sharers
+        // do not take turns.
         if targets.is_shared() || contender.known.is_none() && grant.is_none() && bid.is_none() {
             return contender.still_waited_for();
         }
@@ -361,8 +357,8 @@ impl Contenders {
         contender.still_waited_for()
     }
 
-    /// The next lock that comes to the front of a resource that was let go of, and how it begins
-    /// there. `is` tells how a waiter wants the resource.
+    /// The next lock that comes to the front of a released resource, and how it begins there. `is`
+    /// returns a waiter's mode.
     pub(crate) fn next(
         &mut self,
         resource: &Resource,
@@ -386,7 +382,7 @@ impl Contenders {
         } else if let_go.grant.is_some() {
             known.pace.hand_over(jitter, now)
         } else {
-            // A lock that failed has kept no other out.
+            // A failed lock has kept no other process out.
             known.pace.come_anew(now)
         };
         let kept = let_go.bid.take_if(|bid| takes_turns && bid.is_worth_keeping());

@@ -1,11 +1,12 @@
-//! Waiting with a place in the queue that the masters keep of a resource (`lock/queueing.rs`).
+//! Waiting with a place in the queue that the masters keep for a resource (`lock/queueing.rs`).
 //!
-//! All masters are asked at once: each of them knows who is next, so nobody takes another's votes.
-//! A waiter asks again when enough masters have told that its turn has come, or when what is ahead
-//! of it must have ended. In between it keeps its place, which lives for a second.
+//! All masters are asked at once: each of them knows the next waiter, so waiters do not take each
+//! other's votes. A waiter asks again when enough masters have notified it that its turn has come,
+//! or when what is ahead of it must have ended. In between it renews its place, which lives for a
+//! second.
 //!
-//! A waiter that does not reach a quorum must not keep its place: it would stop those that do. It
-//! leaves the queue where it can, waits like one that is not fair, and enters anew when a quorum
+//! A waiter that does not reach a quorum must not keep its place: it would block those that do. It
+//! leaves the queue where it can, waits like an ordinary waiter, and enters again when a quorum
 //! answers.
 
 use super::bid::{Bid, Plan};
@@ -15,8 +16,8 @@ use crate::protocol::{Cause, MasterId, QueuePlace, Vote};
 use crate::time::Instant;
 
 impl Bid {
-    /// Behind a lost round of a lock that waits fairly, which began at `since`; `was_granted` if it
-    /// had been won before.
+    /// After a lost round of a fair waiter, which began at `since`; `was_granted` if it had been
+    /// won before.
     pub(super) fn lost_in_queue(
         &mut self,
         since: Instant,
@@ -27,16 +28,16 @@ impl Bid {
         let quorum = effects.config.quorum;
         self.renews_at = None;
         if was_granted {
-            // That turn is over, and the place may be too.
+            // That turn is over, and maybe the place, too.
             lock.leave_queue(effects);
             lock.enter_anew();
             return;
         }
         if lock.queue_place().is_some() {
-            // Those that share take no turns with a queue, and are kept out by another mark.
+            // Sharers do not take turns with a queue; another mark keeps them out.
             if lock.keeps_its_place(quorum) && !self.meets_sharers(lock) {
                 lock.agree_on_number(effects);
-                // It lives since it was asked for.
+                // Its life may have begun when it was requested.
                 self.renews_at = Some(effects.now.max(since + QueuePlace::RENEWED_EACH));
                 self.ask_if_free(lock, effects);
             } else {
@@ -50,8 +51,8 @@ impl Bid {
         }
     }
 
-    /// An answer has come to one that waits: all masters are to agree on its number, and enough of
-    /// them may be free by now.
+    /// An answer has come for a waiter: all masters must agree on its number, and enough of them
+    /// may be free now.
     pub(super) fn heard_in_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         if self.renews_at.is_some() && lock.state() == State::Sought {
             lock.agree_on_number(effects);
@@ -59,7 +60,7 @@ impl Bid {
         }
     }
 
-    /// Nobody else is to be left time: the order is agreed, so that no two take each other's votes.
+    /// No time is left to others: the order is agreed, so waiters do not take each other's votes.
     fn ask_if_free(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let needed = effects.config.quorum.needed();
         let may_ask = self.waiting().is_some_and(|waiting| waiting.retry_at.is_some());
@@ -68,7 +69,7 @@ impl Bid {
         }
     }
 
-    /// The time may have come to renew the place.
+    /// It may be time to renew the place.
     pub(super) fn renew_place(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let is_due = self.renews_at.is_some_and(|at| at <= now);
@@ -86,7 +87,7 @@ impl Bid {
     fn leave_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         self.renews_at = None;
         lock.leave_queue(effects);
-        // What was ahead in the queue does not keep it waiting any more.
+        // What was ahead in the queue no longer keeps it waiting.
         self.masters = Masters::unknown(effects.config.masters.len());
         let pause = effects.jitter.within(&effects.config.retry_delay);
         let poll_at = effects.now + pause;
@@ -110,7 +111,7 @@ impl Bid {
         }
     }
 
-    /// This process itself has taken another place out of a queue, maybe the one before this
+    /// This process itself has removed another place from a queue, maybe the one before this
     /// lock's.
     pub(crate) fn queue_has_moved(&mut self, master: MasterId, lock: &mut Lock, effects: &mut Effects<'_>) {
         if self.waits_for_its_turn(master, lock) {
@@ -118,20 +119,20 @@ impl Bid {
         }
     }
 
-    /// A master is free again in the middle of a round, which may be lost and only wait for its
+    /// A master is free again in the middle of a round, which may be a lost one that waits for its
     /// last answers.
     pub(super) fn freed_while_asking(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let report = lock.freed(self.masters.free(), effects);
         self.hear(report, lock, effects);
     }
 
-    /// Whether a change of the key means nothing: others are before it in the queue.
+    /// Whether a change of the key does not matter because others are before it in the queue.
     pub(super) fn waits_for_its_turn(&self, master: MasterId, lock: &Lock) -> bool {
         lock.queue_place().is_some() && !lock.is_first_at(master)
     }
 }
 
-/// How many masters have said something, even if it is only that they do not vote yet.
+/// How many masters have answered, even if only that they do not vote yet.
 fn answered(votes: &[Vote]) -> usize {
     let has_answered = |vote: &&Vote| {
         matches!(vote, Vote::Granted | Vote::HeldByAnother { .. } | Vote::Failed(Cause::Quarantined { .. }))

@@ -1,5 +1,5 @@
-//! Who is in front of a resource in this process: the one lock that may ask masters for it, or
-//! those that share it.
+//! The front of a resource in this process: the only lock that may ask masters for it, or those
+//! that share it.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use crate::protocol::{Group, LockId, Mode};
 pub(crate) enum Front {
     #[default]
     Nobody,
-    /// Alone.
+    /// A single lock.
     One(LockId),
-    /// Together.
+    /// Several that share.
     Sharers(Box<Sharers>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sharers {
-    /// How all of them want it.
+    /// The mode of all of them.
     mode: Mode,
-    /// Each with the number of permits that it takes.
+    /// Each lock with the number of permits that it takes.
     locks: BTreeMap<LockId, u16>,
-    /// All those permits.
+    /// The sum of those permits.
     taken: u32,
 }
 
@@ -61,7 +61,7 @@ impl Front {
         }
     }
 
-    /// Whether some other one may join.
+    /// Whether any other lock may join.
     pub(super) fn may_grow(&self) -> bool {
         matches!(self, Self::Sharers(_))
     }

@@ -1,11 +1,11 @@
-//! Coming back at once: a process that has just had the lock, and knows of others that want it,
-//! leaves them their turn.
+//! Returning at once: a process that has just had the lock, and knows of rivals, leaves them their
+//! turn.
 //!
 //! A pause alone is not enough. Timers are late by a millisecond or more, and a process that sleeps
 //! through another's release leaves the lock idle. So the first master is asked who holds the key,
-//! without asking for a vote. If another holds it by now, this is a wait like any other: the next
-//! release is told. If nobody holds it yet, the next change is the other's turn beginning; and if
-//! nothing changes, the pause ends.
+//! without asking for a vote. If a rival already holds it, this is a wait like any other: the next
+//! release brings a notification. If the key is still free, the next change is the beginning of the
+//! rival's turn; and if nothing changes, the pause ends.
 
 use super::bid::{Bid, Plan, Waiting};
 use super::lost::record;
@@ -15,8 +15,8 @@ use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
 impl Bid {
-    /// Asks the first master who holds the key, and asks for the lock at that instant unless there
-    /// is news before. Where no master is to be asked first it only pauses.
+    /// Asks the first master who holds the key, and asks for the lock at `until` unless there is a
+    /// notification before. Without a first master it only pauses.
     pub(super) fn listen(
         &mut self,
         until: Instant,
@@ -41,31 +41,29 @@ impl Bid {
         Ok(())
     }
 
-    /// Others go first: who holds the key next, and until when, the first master tells if it is
-    /// asked.
+    /// Others go first: asks the first master who holds the key next, and until when.
     pub(super) fn listen_again(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let Some(waiting) = self.lost_wait() else { return };
         if let Some(first) = waiting.refused_first {
             waiting.listens = true;
-            // Only the first token of a lock can be missing.
+            // Reading fails only if the lock's first token is missing.
             let read = lock.read(MasterSet::only(first), true, effects);
             debug_assert_eq!(read, Ok(()), "a lock that waits has a token");
         }
     }
 
-    /// Whether this master's answer is still to come. What changed before it says nothing more than
-    /// that answer.
+    /// Whether this master's answer is outstanding. Earlier changes say no more than that answer.
     pub(super) fn is_to_hear_from(&self, master: MasterId) -> bool {
         matches!(&self.plan, Plan::Waiting(waiting) if waiting.listens && waiting.refused_first == Some(master))
     }
 
-    /// Whether it began behind its own process's release and has yet to meet another holder: the
-    /// answers to that release are no news to it.
+    /// Whether it began after its own process's release and has yet to meet another holder: then
+    /// the answers to that release do not matter.
     pub(super) fn is_past_own_changes(&self) -> bool {
         self.listens && self.met_others.is_none()
     }
 
-    /// The first master has said who holds the key.
+    /// The first master has named the holder.
     pub(super) fn listened(
         &mut self,
         first: MasterId,

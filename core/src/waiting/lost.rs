@@ -1,4 +1,4 @@
-//! A lost attempt: what its votes say, and the answers behind it.
+//! A lost attempt: its votes, and the answers after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::protocol::{Ahead, Answer, Cause, MasterId, MasterSet, Sentinel, Tally
 use crate::time::Instant;
 use crate::wire::ServerError;
 
-/// A reader that only a wish to write keeps out counts as passed over once per this span. A longer
-/// span favours writers that return again and again; a shorter one lets readers overtake a writer
-/// that waits for a long read.
+/// A reader that only a waiting writer's mark keeps out counts as overtaken once in this span.
+/// Larger: favours writers that keep returning. Smaller: lets readers overtake a writer that waits
+/// for a long read.
 const KEPT_OUT: Duration = Duration::from_secs(1);
 
-/// When a waiter for a permit asks again without news. News tell of every permit that the assigning
-/// master gives out, or of every one that a majority does; others may have been freed of which they
-/// do not know. A shorter time costs more requests, a longer one leaves such a permit idle.
+/// When a waiter for a permit asks again without a notification. Notifications cover the permits of
+/// the assigning master, or of a majority; others may have become free without one. Smaller: more
+/// requests. Larger: such a permit is idle for longer.
 const LOOKS_AGAIN: Duration = Duration::from_secs(1);
 
 impl Bid {
@@ -27,7 +27,7 @@ impl Bid {
         let now = effects.now;
         self.came_at.get_or_insert(lost.since);
         if lost.was_granted {
-            // What was known before it was held is of the past.
+            // Knowledge from before it was held is outdated.
             self.masters = Masters::default();
         }
         if let Some((master, answer)) = lost.last {
@@ -39,9 +39,9 @@ impl Bid {
         }
         let stale = lost.stale.without(self.repeated);
         // A round is lost by one vote, so a single fresh connection may win it; a wait that is over
-        // wins nothing.
+        // cannot.
         if !lost.is_undecided && !stale.is_empty() {
-            // Once for each master, so that it ends.
+            // Once for each master, so that this is bounded.
             stale.iter().for_each(|master| self.repeated.insert(master));
             lock.give_back(effects);
             if let Err(error) = self.attempt(true, lock, effects) {
@@ -55,7 +55,7 @@ impl Bid {
         let poll_at = if may_settle {
             now + settling::pause(now.since(lost.since), effects)
         } else if lock.seat().is_some() {
-            // Others had the permit that was assigned; there may be more.
+            // Others had the assigned permit; there may be more permits.
             now + effects.jitter.within(&BEHIND_THE_END)
         } else if lock.targets().is_permit() && self.masters.watched() >= effects.config.quorum.needed() {
             now + LOOKS_AGAIN
@@ -84,7 +84,7 @@ impl Bid {
         }
     }
 
-    /// A round was lost with these votes. Another may follow if it `goes_on`.
+    /// Learns from the votes of a lost round. Another may follow if it `goes_on`.
     fn learn(&mut self, votes: &[Vote], goes_on: bool, now: Instant) {
         if votes.iter().any(|vote| vote.is_refusal()) {
             self.met_others = Some(now);
@@ -101,12 +101,12 @@ impl Bid {
         }
     }
 
-    /// A round was lost for this vote. A holder that renews passes over nobody.
+    /// A round was lost for this vote. A holder that renews overtakes no waiter.
     pub(super) fn met(&mut self, vote: Vote, now: Instant) {
         self.left_free_at = None;
         let Vote::HeldByAnother { holder: Some(holder), .. } = vote else { return };
         if holder == Sentinel::WANTED {
-            // A waiting writer has no name here: each of its turns counts as a second.
+            // Marks do not identify a waiting writer: each second of them counts as one turn.
             let since = *self.kept_out_since.get_or_insert(now);
             if now.since(since) >= KEPT_OUT {
                 self.passed_over += 1;
@@ -120,9 +120,9 @@ impl Bid {
         }
     }
 
-    /// The one master that was asked refused. Nothing is to be undone, and of the others nothing
-    /// new is known: they are taken to follow this one, unless it may have been held since before
-    /// they became free.
+    /// The only master that was asked refused. Nothing must be undone, and nothing new is known
+    /// about the others: they are assumed to follow this one, unless it may have been held since
+    /// before they became free.
     pub(super) fn turned_away(&mut self, refused: Refused, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         self.came_at.get_or_insert(refused.since);
@@ -136,15 +136,15 @@ impl Bid {
         let was_wary = std::mem::replace(&mut self.is_wary, true);
         let pause = effects.jitter.within(&effects.config.retry_delay);
         let poll_at = match refused.answer {
-            // A first attempt does not ask to be told of changes, and the next one does.
+            // A first attempt does not ask for notifications, but the next one does.
             _ if lock.targets().is_permit() && !was_wary => now,
-            // A mark ends by itself, if the one that set it is gone, and nobody tells of that.
+            // A mark expires without a notification if its writer is gone.
             Answer::Holder { holder: Sentinel::WANTED, remaining: Some(left), .. }
                 if lock.targets().is_permit() =>
             {
                 now + left + effects.jitter.within(&BEHIND_THE_END)
             }
-            // One master assigns the permits: there is no time at which all are asked.
+            // One master assigns the permits: all masters are never asked at once.
             Answer::Holder { watched: true, .. } if lock.targets().is_permit() => now + LOOKS_AGAIN,
             _ if lock.targets().is_permit() => now + pause,
             _ => *self.all_at.get_or_insert(now + pause),
@@ -163,9 +163,9 @@ impl Bid {
         self.plan_next_attempt(lock, effects);
     }
 
-    // Answers behind a lost round.
+    // Answers after a lost round.
 
-    /// A vote that comes too late to count tells the caller more than silence does.
+    /// A vote that is too late to count is still worth more to the caller than silence.
     pub(super) fn voted_late(
         &mut self,
         master: MasterId,
@@ -209,9 +209,8 @@ impl Bid {
                     self.holder = Some(holder);
                 }
             }
-            // A key of a foreign type refuses `SET NX` like a lock does; only the read tells them
-            // apart. Whatever else keeps the read from being done for a while does not unsay the
-            // refusal.
+            // A key of a foreign type refuses `SET NX` like a lock does; only the read
+            // distinguishes them. Other failures of the read do not change the refusal.
             Answer::Failed { cause, .. }
                 if refused
                     && (cause == Cause::Server(ServerError::WrongType) || cause.is_configuration()) =>

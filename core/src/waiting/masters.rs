@@ -1,26 +1,26 @@
-//! What is known of one resource's key on each master.
+//! What is known about one resource's key on each master.
 //!
-//! A master that has been read tells when the key changes (`connection/tracking.rs`): which means
-//! only "changed", since a renewal is told, too.
+//! After a read, a master notifies when the key changes (`connection/tracking.rs`). That means only
+//! "changed": renewals are notified, too.
 
 use std::time::Duration;
 
 use crate::protocol::{Ahead, Answer, MasterId, MasterSet, Quorum, Vote};
 use crate::time::Instant;
 
-/// Masters tell lives in whole milliseconds, rounded down: a life counts as this at least. Smaller
-/// would ask before the key has ended, larger would leave a free lock idle.
+/// Masters report remaining lives in whole milliseconds, rounded down: this is the minimum.
+/// Smaller: asks before the key has expired. Larger: leaves a free lock idle.
 const WHOLE: Duration = Duration::from_millis(1);
 
 /// The key on one master.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Key {
-    /// Nothing is known, and nothing will be heard.
+    /// Nothing is known, and no notification will come.
     Unknown,
-    /// Nobody holds it, or it has changed since it was read.
+    /// It is free, or has changed since it was read.
     Free,
-    /// Another held it when it was read: `by` is the fingerprint of its token. It ends then, if it
-    /// is not renewed; its change is told if it is watched.
+    /// Another held it when it was read: `by` is the fingerprint of its token. It expires at
+    /// `until`, unless renewed; a notification comes if it is `watched`.
     Held { by: u64, until: Option<Instant>, watched: bool },
 }
 
@@ -33,12 +33,12 @@ impl Masters {
         Self(vec![Key::Unknown; masters])
     }
 
-    /// Whether others have been heard of, and this master has not.
+    /// Whether other masters' keys are known, but not this one's.
     pub(super) fn is_unheard(&self, master: MasterId) -> bool {
         self.0.get(master.index()) == Some(&Key::Unknown)
     }
 
-    /// Whether this master's key is held for all that is known.
+    /// Whether this master's key is held, as far as is known.
     pub(super) fn is_held(&self, master: MasterId, now: Instant) -> bool {
         match self.0.get(master.index()) {
             Some(Key::Held { until, .. }) => until.is_none_or(|until| now < until),
@@ -50,7 +50,7 @@ impl Masters {
         self.0.iter().filter(|key| **key == wanted).count()
     }
 
-    /// Those that nobody holds, or that have changed since they were read.
+    /// Masters whose keys are free, or have changed since they were read.
     pub(super) fn free(&self) -> MasterSet {
         let mut free = MasterSet::EMPTY;
         let masters = MasterId::all(self.0.len()).zip(&self.0);
@@ -58,12 +58,13 @@ impl Masters {
         free
     }
 
-    /// How many masters tell when the key changes that another holds there.
+    /// How many masters notify when another holder's key changes.
     pub(super) fn watched(&self) -> usize {
         self.0.iter().filter(|key| matches!(key, Key::Held { watched: true, .. })).count()
     }
 
-    /// What an answer says about the key; `is_read` if it is about an attempt that was taken back.
+    /// Notes what an answer says about the key; `is_read` if it follows an attempt that was taken
+    /// back.
     pub(super) fn note(&mut self, master: MasterId, answer: Answer, is_read: bool, of: usize, now: Instant) {
         let key = match answer {
             Answer::Holder { holder, remaining, watched } => {
@@ -89,7 +90,7 @@ impl Masters {
         self.set(master, Key::Free);
     }
 
-    /// Nothing will be told any more of what was watched on a master: `false` if nothing was.
+    /// A master no longer notifies of watched keys. Returns `false` if none was watched.
     pub(super) fn unwatched(&mut self, master: MasterId) -> bool {
         let was_held = matches!(self.0.get(master.index()), Some(Key::Held { .. }));
         if was_held {
@@ -104,21 +105,21 @@ impl Masters {
         }
     }
 
-    /// Behind a round that was lost with these votes.
+    /// After a round that was lost with these votes.
     pub(super) fn undone(&mut self, votes: &[Vote]) {
         self.0.resize(votes.len(), Key::Unknown);
         for (key, vote) in self.0.iter_mut().zip(votes) {
             *key = match vote {
                 // Undone, in order, before anything else is asked there.
                 Vote::Granted => Key::Free,
-                // It has said more, and may have told a change since.
+                // It has already answered in more detail, and may have notified of a change since.
                 Vote::HeldByAnother { holder: Some(_), .. } => *key,
                 _ => Key::Unknown,
             };
         }
     }
 
-    /// Of the others nothing new is known.
+    /// Nothing new is known about the others.
     pub(super) fn forget_all_but(&mut self, master: MasterId) {
         for (other, key) in MasterId::all(self.0.len()).zip(&mut self.0) {
             if other != master {
@@ -127,13 +128,12 @@ impl Masters {
         }
     }
 
-    /// Whether a master that refused has become free meanwhile.
+    /// Whether a master that refused has become free since.
     pub(super) fn has_freed_a_refusal(&self, votes: &[Vote]) -> bool {
         votes.iter().zip(&self.0).any(|(vote, key)| vote.is_refusal() && *key == Key::Free)
     }
 
-    /// When a quorum of keys may be free, if those of which nothing will be heard may be at
-    /// `poll_at`.
+    /// When a quorum of keys may be free, if those without notifications may be at `poll_at`.
     pub(super) fn quorum_free_at(&self, quorum: Quorum, poll_at: Instant, now: Instant) -> Instant {
         let free_at = |key: &Key| match key {
             Key::Free => now,
@@ -146,8 +146,8 @@ impl Masters {
         ends.get(quorum.needed() - 1).copied().unwrap_or(poll_at)
     }
 
-    /// The most masters that one other token may have, by what was read last. A master in `votes`
-    /// that refused and could not be read may be anybody's.
+    /// The maximum number of masters that one other token may have, according to the last reads. A
+    /// master in `votes` that refused and could not be read may have any token.
     pub(super) fn most_of_another(&self, votes: &[Vote]) -> usize {
         let holder = |key: &Key| match key {
             Key::Held { by, .. } => Some(*by),

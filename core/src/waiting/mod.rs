@@ -7,17 +7,17 @@
 //!                  news, or the time ──┴── wait ◀─┘
 //! ```
 //!
-//! Only the lock in front asks masters. When it lets go, the next one's request follows in the same
-//! write. Because no other process can come between, that is not done forever: after a number of
-//! grants, or a span of time, there is a pause in which others get their turn ([`pace`]).
+//! Only the lock in front asks masters. When it ends, the next one's request follows in the same
+//! write. Because no other process can get in between, that is limited: after a number of grants,
+//! or a span of time, there is a pause in which others get their turn ([`pace`]).
 //!
 //! A lock in front whose attempt is lost knows who holds the key on which master ([`masters`]), and
-//! asks again when enough of them have told that it has changed, or when it must have ended
-//! ([`plan`]). If it gives up, the next lock goes on waiting with the same knowledge: its bid is
-//! passed on.
+//! asks again when enough of them have notified that it has changed, or when it must have ended
+//! ([`plan`]). If it gives up, the next lock keeps waiting with the same knowledge: it gets the
+//! bid.
 //!
-//! Rules of this room: it tells a lock to make an attempt or to read who holds the key, and hears
-//! how that went. It knows no connections, and no deadline of a held lock.
+//! Rules of this room: it makes a lock start an attempt or read who holds the key, and gets the
+//! result. It knows neither connections nor the deadlines of held locks.
 
 mod bid;
 mod by_name;

@@ -1,5 +1,5 @@
-//! Pace: how many grants stay in this process, how long it pauses then, and how patient it is while
-//! others want the lock, too.
+//! Pace: how many grants stay in this process, how long it then pauses, and how patient it is while
+//! others also want the lock.
 
 use std::time::Duration;
 
@@ -7,79 +7,78 @@ use crate::jitter::Jitter;
 use crate::lock::Grant;
 use crate::time::Instant;
 
-/// Consecutive grants in this process while no other one is known to want the lock. Larger lets a
-/// new contender wait for longer, smaller costs this process more pauses.
+/// Consecutive grants in this process while no other one is known to want the lock. Larger: a new
+/// contender waits longer. Smaller: this process pauses more often.
 const LONGEST_RUN: u32 = 32;
-/// The same while another process is known to want the lock: fewer would cost both a change of
-/// processes more often, more would let the other wait.
+/// The same while another process is known to want the lock: Smaller: more changes between
+/// processes, which cost both. Larger: the other waits longer.
 const LONGEST_RUN_AMONG_OTHERS: u32 = 4;
-/// The longest such run: where each holder takes long, a number of grants alone would keep others
-/// out for that many times as long. A tenth of a second is what people do not notice. Longer would
-/// let others wait for longer, shorter costs holders of some milliseconds more pauses.
+/// The longest such run in time: with long holds, the number of grants alone would keep others out
+/// for too long. People do not notice a tenth of a second. Larger: others wait longer. Smaller:
+/// holders of a few milliseconds pause more often.
 const LONGEST_RUN_TIME: Duration = Duration::from_millis(100);
-/// The shortest pause for others, which is how precise timers are: a shorter one would not be kept.
-/// Longer leaves the lock idle where nobody else wants it.
+/// The shortest pause for others: the precision of timers, which could not keep a shorter one.
+/// Larger: the lock is idle if no other process wants it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-/// Up to this patience a process that comes back at once listens instead of sleeping. Patience is
+/// Up to this patience a process that returns at once listens instead of sleeping. Patience is
 /// three quarters of the usual wait; timers are late by up to 1.5 ms, which must be less than the
-/// quarter that is left. Larger means more requests, smaller an idle lock.
+/// remaining quarter. Larger: more requests. Smaller: an idle lock.
 const LONGEST_LISTENING: Duration = Duration::from_micros(4_500);
-/// What a count of one rival is in [`Pace::rivals`]: averages of whole numbers need a finer unit.
+/// The value of one rival in [`Pace::rivals`]: averages of whole numbers need a finer unit.
 const ONE_RIVAL: u32 = 64;
-/// With this many rivals beside the first a process sleeps: a quarter of one, on the average.
-/// Beside one rival listening costs a request a turn and gains a millisecond; beside more it would
-/// meet each of their turns, and some other process is listening anyway. With a larger number many
-/// processes would listen, with a smaller one a third process that looks in now and then would end
-/// the listening of two.
+/// From this number of additional rivals on a process sleeps: a quarter of one on average. With a
+/// single rival, listening costs one request per turn and gains a millisecond; with more it would
+/// meet each of their turns, and another process is listening anyway. Larger: many processes
+/// listen. Smaller: an occasional third process ends the listening of two.
 const MOST_RIVALS: u32 = ONE_RIVAL / 4;
-/// The most rivals that one turn tells of. More would only take longer to fade.
+/// The maximum number of rivals that one turn counts. More would only take longer to fade.
 const MOST_RIVALS_TOLD: u32 = 2;
-/// One in this many turns that begin with listening lets a third process come first. Without it a
-/// process that listens wins each race against a third one that is told at the same time, and never
-/// learns of it: turns go A, B, A, C forever. A smaller number costs two processes more requests,
-/// a larger one keeps such an order for longer.
+/// One in this many turns that begin with listening lets a third process go first. Without it a
+/// listening process wins each race against a third one that is notified at the same time, and
+/// never learns of it: turns go A, B, A, C forever. Smaller: more requests for two processes.
+/// Larger: such an order lasts longer.
 const YIELDS: u64 = 16;
-/// The same for turns that begin with a pause. Where each process waits for as long as it is used
-/// to, the same ones win each race: of four processes, whose turns go A, B, C, A, B, D, two have a
-/// third each. A larger number keeps such an order for longer; with 1 the same ones win again. It
-/// costs half a request a turn.
+/// The same for turns that begin with a pause. If each process waits for its usual time, the same
+/// ones win each race: of four processes with the turns A, B, C, A, B, D, two get a third each.
+/// Larger: such an order lasts longer; with 1 the same ones win again. It costs half a request per
+/// turn.
 const YIELDS_BEHIND_A_PAUSE: u64 = 2;
-/// Up to this patience pauses are planned shorter by what timers are late. Among four processes
-/// whose turns take 1.3 ms an unlucky one waits for five turns, is patient for three quarters of
-/// that, and would be later still. Larger has some of eight processes, which are patient for 6.5
-/// ms, come earlier than others; smaller keeps unlucky ones of four unlucky.
+/// Up to this patience, pauses are planned shorter by the usual lateness of timers. Among four
+/// processes with turns of 1.3 ms an unlucky one waits for five turns, is patient for three
+/// quarters of that, and would be even later. Larger: some of eight processes, with a patience of
+/// 6.5 ms, come earlier than others. Smaller: the unlucky one of four stays unlucky.
 const LATENESS_MATTERS: Duration = Duration::from_micros(5_250);
-/// What is known of rivals fades by this fraction (1/n) with each turn that is slept through, so
-/// that a rival that has gone is noticed after some twenty turns. Faster would mean more listening
-/// among many, slower an idle lock among two.
+/// The count of rivals fades by this fraction (1/n) with each turn of sleeping, so that a rival's
+/// end is noticed after about twenty turns. Smaller (faster): more listening among many. Larger
+/// (slower): an idle lock among two.
 const RIVALS_FADE: u32 = 32;
-/// How long a process remembers that others wanted the lock. Longer keeps what it knows of
-/// resources that nobody uses any more, shorter begins anew among processes that take turns.
+/// How long a process remembers that others wanted the lock. Larger: keeps memory for unused
+/// resources. Smaller: starts from scratch among processes that take turns.
 pub(super) const REMEMBERED: Duration = Duration::from_secs(1);
-/// How many other holders a waiter lets pass at the least until it insists. Fewer would split the
-/// votes of those that take turns, more would have an unlucky client wait for longer.
+/// The minimum number of other holders that a waiter lets go first before it insists. Smaller:
+/// splits the votes of clients that take turns. Larger: an unlucky client waits longer.
 pub(super) const LETS_PASS: u32 = 16;
-/// And how many times as many as usual, if that is more: where many take turns, many others in
-/// between are no bad luck. A larger number has an unlucky client wait for longer, a smaller one
-/// makes clients insist that only wait for their turn, and split the votes.
+/// The same as a multiple of the usual number, if that is more: among many clients, many others in
+/// between are normal. Larger: an unlucky client waits longer. Smaller: clients that only wait for
+/// their turn insist, and split the votes.
 const LETS_PASS_OF_USUAL: u32 = 6;
-/// For how long one that waits for a permit lets others pass while no usual wait is known: some
-/// turns of holders of milliseconds. Longer has a client that comes for the first time wait for
-/// longer, with a shorter one permits are idle more often until the one comes whose turn it is.
+/// How long a waiter for a permit lets others go first while no usual wait is known: some turns of
+/// holders of milliseconds. Larger: a new client waits longer. Smaller: permits are more often idle
+/// until the next waiter in turn takes them.
 const LETS_PASS_AT_FIRST: Duration = Duration::from_millis(30);
-/// What a count of one other holder is in [`Pace::passed_over`]: averages of whole numbers need a
-/// finer unit.
+/// The value of one other holder in [`Pace::passed_over`]: averages of whole numbers need a finer
+/// unit.
 const ONE_PASSED_OVER: u32 = 16;
-/// The most other holders that one turn tells of: far more than there are, and small enough for
-/// averages in 32 bits.
+/// The maximum number of other holders that one turn counts: far more than exist, and small enough
+/// for averages in 32 bits.
 const MOST_PASSED_OVER: u32 = 1 << 20;
 
-/// How far a lock in front lets others pass.
+/// How long, or for how many turns, a lock in front lets others go first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct LetsPass {
-    /// After how many other holders it insists.
+    /// The number of other holders after which it insists.
     pub(super) holders: u32,
-    /// For how long. Of a permit, which has several holders at once.
+    /// The time after which it insists, for a permit, which has several holders at once.
     pub(super) time: Duration,
 }
 
@@ -92,20 +91,20 @@ impl Default for LetsPass {
 /// How a lock in front begins.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Start {
-    /// How long others get their turn first.
+    /// How long others get their turn before it.
     pub(super) pause: Option<Duration>,
     /// Whether it listens for the others' turn during the pause.
     pub(super) listens: bool,
-    /// Whether it lets a third process come first when its rival has had its turn.
+    /// Whether it lets a third process go first when its rival has had its turn.
     pub(super) yields: bool,
-    /// Whether others are expected to want it too.
+    /// Whether others are expected to want it, too.
     pub(super) is_wary: bool,
-    /// How long after it came to the front it lets others go first whenever the lock becomes free.
+    /// How long after it came to the front it lets others go first when the lock becomes free.
     pub(super) patience: Duration,
 }
 
 impl Start {
-    /// How a lock begins to which both apply, for different resources.
+    /// Combines the starts of one lock for different resources.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             pause: self.pause.max(other.pause),
@@ -116,37 +115,37 @@ impl Start {
         }
     }
 
-    /// Whether it asks at once, and expects no others.
+    /// Whether it asks at once, and expects no rivals.
     pub(crate) fn is_plain(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What a process knows of those that had a lock here, and of those that want it, here and in other
+/// What a process knows about past holders of a lock in it, and about contenders here and in other
 /// processes.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Pace {
-    /// Grants in a row, and since when.
+    /// Consecutive grants here, and their beginning.
     run: u32,
     run_since: Instant,
     let_go_at: Option<Instant>,
     /// The end of the last pause: a lock that comes to the front waits for it.
     not_before: Instant,
-    /// How long the round took that was won last.
+    /// How long the last won round took.
     took: Duration,
     was_handed: bool,
-    /// After how long it is our turn again while others want the lock, on the average.
+    /// The average time until our next turn while others want the lock.
     wait: Duration,
     /// Whether the present turn began with listening.
     listened: bool,
-    /// How many other processes beside the first took a turn before ours, on the average of turns
-    /// that began with listening, in parts of [`ONE_RIVAL`].
+    /// The average number of additional rivals that took a turn before ours, over turns that began
+    /// with listening, in units of 1/[`ONE_RIVAL`].
     rivals: u32,
-    /// How many others come before that, on the average, in parts of [`ONE_PASSED_OVER`].
+    /// The average number of other holders before our turn, in units of 1/[`ONE_PASSED_OVER`].
     passed_over: u32,
     /// When another process was last found to hold the lock.
     met_others: Option<Instant>,
-    /// How late timers end pauses, on the average.
+    /// The average lateness of timers that end pauses.
     late: Duration,
 }
 
@@ -156,19 +155,19 @@ impl Pace {
         self.met_others = self.met_others.max(at);
     }
 
-    /// A pause has ended, so much too late. Timers of whole milliseconds, as tokio's, would have a
-    /// process sleep through its turn where turns are as short, and so be more patient from turn to
-    /// turn: short pauses are planned shorter by what timers are late.
+    /// A pause has ended, `late` by this much. With timers of whole milliseconds, such as tokio's,
+    /// a process would sleep through its turn if turns are as short, and so become more patient
+    /// from turn to turn: short pauses are planned shorter by the usual lateness.
     pub(super) fn woke(&mut self, late: Option<Duration>) {
         if let Some(late) = late {
-            // One long delay says nothing of the next.
+            // One long delay does not predict the next.
             self.late = (3 * self.late + late.min(SHORTEST_PAUSE)) / 4;
         }
     }
 
-    /// A lock that was granted here has been let go. `waited` is for how long it had been in front,
-    /// and `passed_over` how many others it had met. Nobody lets others go first for longer than
-    /// `longest_patience`: those that were there before may be gone.
+    /// A lock that was granted here has ended. `waited` is how long it had been in front, and
+    /// `passed_over` how many other holders it had met. No lock lets others go first for longer
+    /// than `longest_patience`: they may be gone.
     pub(super) fn let_go(
         &mut self,
         grant: Grant,
@@ -185,9 +184,9 @@ impl Pace {
         if self.was_handed {
             return;
         }
-        // Moving averages: a new value counts for a quarter, so that some four turns tell of a
-        // change, and for an eighth where single turns say little. One long wait makes nobody wait
-        // for much longer: it counts for at most four times the usual.
+        // Moving averages: a new value counts for a quarter, so that a change shows after about
+        // four turns, and for an eighth where single turns say little. A single long wait counts
+        // for at most four times the usual one.
         let waited = waited.min(4 * self.wait + self.took);
         self.wait = ((3 * self.wait + waited) / 4).min(longest_patience);
         self.passed_over = (7 * self.passed_over + ONE_PASSED_OVER * passed_over.min(MOST_PASSED_OVER)) / 8;
@@ -200,9 +199,9 @@ impl Pace {
         self.let_go_at.is_none_or(|at| now.since(at) >= REMEMBERED)
     }
 
-    /// A caller that comes back for what was released a moment ago leaves others no more time than
-    /// one that is handed it. Where no others are known, one that has heard of its release before
-    /// it comes back has left them as much as it has itself.
+    /// A caller that returns for a lock released a moment ago leaves others no more time than one
+    /// that gets it handed over in this process. Without known rivals, a caller that returns after
+    /// its release was confirmed has left others the same chance as itself.
     pub(super) fn come(&mut self, jitter: &mut Jitter, now: Instant) -> Start {
         let away = self.let_go_at.map_or(Duration::MAX, |at| now.since(at));
         let a_moment = if self.is_contended(now) { 2 * self.least_pause() } else { self.took / 2 };
@@ -213,7 +212,7 @@ impl Pace {
         self.come_anew(now)
     }
 
-    /// The next lock is handed what another of this process has let go.
+    /// The next lock gets what another of this process has released.
     pub(super) fn hand_over(&mut self, jitter: &mut Jitter, now: Instant) -> Start {
         self.take_turn(LONGEST_RUN_AMONG_OTHERS, jitter, now)
     }
@@ -240,13 +239,13 @@ impl Pace {
         self.was_handed = false;
         let one_in = if listens { YIELDS } else { YIELDS_BEHIND_A_PAUSE };
         let yields = is_contended && jitter.next() % one_in == 0;
-        // Where nobody else is known, nobody is asked to tell of changes.
+        // Without known rivals, no notifications are requested.
         let patience = if listens { patience } else { Duration::ZERO };
         Start { pause: Some(pause), listens, yields, is_wary: is_contended, patience }
     }
 
-    /// A lock comes to the front behind one that was never granted, or after a while in which
-    /// nobody here wanted it.
+    /// A lock comes to the front after one that was never granted, or after a time in which this
+    /// process did not want it.
     pub(super) fn come_anew(&mut self, now: Instant) -> Start {
         self.was_handed = false;
         let pause = Some(self.not_before.since(now)).filter(|pause| !pause.is_zero());
@@ -254,9 +253,9 @@ impl Pace {
         Start { pause, is_wary, patience, ..Start::default() }
     }
 
-    /// Three quarters of the time after which it is our turn again, by experience. A client that
-    /// has just come would only be in the way of those that have waited for longer; and where all
-    /// do so they are served about in the order of their coming.
+    /// Three quarters of the usual time until our next turn. A new client would only get in the way
+    /// of those that have waited longer; if all clients do so, they are served roughly in the order
+    /// of arrival.
     fn patience(&self, now: Instant) -> Duration {
         if self.is_contended(now) { self.usual_patience() } else { Duration::ZERO }
     }
@@ -265,9 +264,9 @@ impl Pace {
         self.wait * 3 / 4
     }
 
-    /// When a lock in front does not let others pass any more. For a permit that is when its
-    /// patience is over: one whose usual wait is longer than that of others has waited for longer
-    /// than they have by then, and so comes before them and waits for less the next time.
+    /// When a lock in front stops letting others go first. For a permit that is when its patience
+    /// is over: a client with a longer usual wait than others has then waited longer than they
+    /// have, and so comes before them and waits less the next time.
     pub(super) fn lets_pass(&self) -> LetsPass {
         let holders = LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / ONE_PASSED_OVER);
         let time = if self.wait.is_zero() { LETS_PASS_AT_FIRST } else { self.usual_patience() };
@@ -278,7 +277,7 @@ impl Pace {
         self.met_others.is_some_and(|at| now.since(at) < REMEMBERED)
     }
 
-    /// Long enough for another process to hear of the release and to ask.
+    /// Long enough for another process to learn of the release and to ask.
     fn least_pause(&self) -> Duration {
         self.took.max(SHORTEST_PAUSE)
     }

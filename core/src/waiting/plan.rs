@@ -1,14 +1,14 @@
 //! When to ask again, and which master first.
 //!
-//! The next attempt comes with news from enough masters to make a quorum possible; where only the
-//! first master was asked, with news from that one. Without any it comes no later than the
-//! quorum-th of them is free by what is known: a key that another holds ends by itself, and of a
-//! master that says nothing nothing is known for longer than the pause between attempts.
+//! The next attempt comes when enough masters have notified to make a quorum possible; if only the
+//! first master was asked, when that one has. Without notifications it comes when a quorum of them
+//! is free as far as is known: another holder's key expires, and knowledge about a silent master
+//! lasts no longer than the pause between attempts.
 //!
-//! Many waiters are told at the same time. So a further attempt asks one master first, the same one
-//! for all clients of the resource: the one that is granted there goes on to the others, and none
-//! that is refused has taken a vote away. It is a head start and not a condition: a master that
-//! does not answer soon, or is known to be held by another, is not waited for.
+//! Many waiters are notified at the same time. So a further attempt asks one master first, the same
+//! one for all clients of the resource: the client that is granted there goes on to the others, and
+//! a refused one has taken no vote away. It is a head start and not a condition: the attempt does
+//! not wait for a master that does not answer soon, or whose key another is known to hold.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -20,23 +20,23 @@ use crate::lock::{Effects, Lock};
 use crate::protocol::{EntropyFailed, MasterId, Sentinel};
 use crate::time::Instant;
 
-/// How long after the end of a life that a master told an attempt is made. Masters tell whole
-/// milliseconds, and many may wait for the same end: a shorter span would have them split the
-/// votes, a longer one leave the lock idle.
+/// How long after the reported end of a key's life an attempt is made. Masters report whole
+/// milliseconds, and many clients may wait for the same end. Smaller: they split the votes. Larger:
+/// the lock is idle.
 pub(super) const BEHIND_THE_END: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_millis(5);
 
-/// A mark that keeps new readers out ends after a second, so that a waiting writer that died keeps
-/// nobody out for longer. Later than half of that would be too late on a slow link, sooner costs
-/// more requests.
+/// How often a waiting writer renews its mark, which expires after a second so that a dead writer
+/// keeps readers out no longer. Larger than half of that: too late on a slow link. Smaller: more
+/// requests.
 const WISHES_AGAIN: Duration = Duration::from_millis(500);
 
-/// Each reader's renewal is news to each waiting writer. Those of this span cost it one request; a
-/// longer one leaves what was shared idle, a shorter one costs the masters more.
+/// Each reader's renewal notifies each waiting writer. Those within this span cost it one request.
+/// Larger: a released resource is idle. Smaller: more load on the masters.
 const GATHERS: Duration = Duration::from_millis(2);
 
 impl Bid {
-    /// The lock has come to the front: it asks, at once or after others have had their turn.
+    /// The lock has come to the front: it asks at once, or after others have had their turn.
     pub(crate) fn begin(
         &mut self,
         start: Start,
@@ -45,7 +45,7 @@ impl Bid {
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
         if lock.targets().is_permit() {
-            // Who holds a permit is not asked without asking for one.
+            // There is no read for permits: a request for one also asks who holds them.
             (self.listens, self.yields) = (false, false);
         }
         let limit = lock.give_up_at().map(|limit| limit - effects.config.request_timeout);
@@ -66,21 +66,21 @@ impl Bid {
         let config = effects.config;
         let is_last = lock.give_up_at().is_some_and(|limit| now + config.request_timeout >= limit);
         let is_alone = !config.first_alone || config.masters.len() == 1;
-        // Those that share take no vote from one another, and a mark keeps new ones out only where
-        // it stands on a majority.
+        // Sharers do not take votes from one another, and a mark keeps new ones out only if it is
+        // on a majority.
         let asks_all = lock.targets().is_shared() || self.meets_sharers(lock) || lock.is_fair();
         if !self.is_wary || self.insists() || is_last || is_alone || asks_all {
             return None;
         }
         let first = effects.first_master(lock.targets())?;
-        // A client that settles a split wants to know which came first there, and takes nothing
-        // from it.
+        // A client that settles a split only wants to know who came first there, and takes nothing
+        // from them.
         (!self.masters.is_held(first, now) || self.is_settling()).then_some(first)
     }
 
-    /// Those that wait are told at the same time, one after the other, always in the same order. A
-    /// client that comes late each time would be passed over forever; so after a while it asks all
-    /// masters at once, and has a quorum of them while the one that came first still asks alone.
+    /// Waiters are notified one after the other, always in the same order. A client that is always
+    /// late would be overtaken forever; so after a while it asks all masters at once, and gets a
+    /// quorum of them while the first client still asks the first master alone.
     pub(super) fn insists(&self) -> bool {
         self.passed_over >= self.lets_pass.holders
     }
@@ -90,7 +90,7 @@ impl Bid {
         self.holder == Some(Sentinel::HOLDER) && !lock.targets().is_shared()
     }
 
-    /// For how long it has waited, if that is to be marked now.
+    /// How long it has waited, if a mark must be set now.
     pub(super) fn wishes(&mut self, lock: &Lock, now: Instant) -> Option<Duration> {
         if lock.targets().is_permit() {
             let waited = now.since(self.came_at?);
@@ -100,8 +100,8 @@ impl Bid {
         is_due.then(|| now.since(self.wished_at.replace(now).unwrap_or(now)))
     }
 
-    /// When the mark of what it waits to write is to be set again. Each time is news to those that
-    /// it keeps out, so news of the key alone do not renew it.
+    /// When to renew the mark of what it waits to write. Each renewal notifies the clients that it
+    /// keeps out, so notifications about the key alone do not renew it.
     pub(super) fn wishes_again_at(&self) -> Option<Instant> {
         Some(self.wished_at? + WISHES_AGAIN)
     }
@@ -136,15 +136,15 @@ impl Bid {
         let Some(waiting) = self.waiting().filter(|waiting| waiting.retry_at.is_some()) else { return };
         let asks_first = waiting.refused_first.is_some();
         if free < needed && waiting.refused_first != Some(master) {
-            // With masters of which nothing will be heard it may be enough, and so it is asked for
-            // as often as without news.
+            // With masters that do not notify it may be enough, so it asks as often as without
+            // notifications.
             if free + unknown >= needed {
                 self.put_off(effects);
                 self.plan_next_attempt(lock, effects);
             }
         } else if now < patient_until {
-            // Enough for those that have waited for longer to come first; if there are none, the
-            // lock is not idle for long.
+            // Enough for longer-waiting clients to come first; if there are none, the lock is not
+            // idle for long.
             let a_while = patient_until.since(now) / 4;
             waiting.poll_at = waiting.poll_at.min(now + a_while);
             self.left_free_at.get_or_insert(now);
@@ -153,8 +153,7 @@ impl Bid {
             }
             self.plan_next_attempt(lock, effects);
         } else if std::mem::take(&mut self.yields) && asks_first {
-            // The question takes as long as one that waits beside the two needs to get the first
-            // master.
+            // The read takes as long as a third waiting process needs to get the first master.
             self.listens = false;
             self.listen_again(lock, effects);
         } else if self.meets_sharers(lock) && now < self.asked_at + GATHERS {
@@ -167,7 +166,7 @@ impl Bid {
         }
     }
 
-    /// Nothing will be told any more of what was watched on a master.
+    /// A master no longer notifies of watched keys.
     pub(crate) fn deaf(&mut self, master: MasterId, lock: &Lock, effects: &mut Effects<'_>) {
         if self.masters.unwatched(master) {
             self.put_off(effects);
@@ -175,7 +174,7 @@ impl Bid {
         }
     }
 
-    /// Has the next attempt come a pause later if it is due: but not again and again.
+    /// Delays a due attempt by one pause, but not repeatedly.
     fn put_off(&mut self, effects: &mut Effects<'_>) {
         let now = effects.now;
         if let Some(waiting) = self.waiting().filter(|waiting| waiting.poll_at <= now) {
@@ -183,11 +182,11 @@ impl Bid {
         }
     }
 
-    /// When to ask again if no news comes: with the quorum-th of the masters that may be free, but
-    /// in time for the last answers.
+    /// When to ask again without a notification: as soon as a quorum of the masters may be free,
+    /// but in time for the last answers.
     pub(crate) fn plan_next_attempt(&mut self, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
-        // At once where no mark stands yet.
+        // At once if there is no mark yet.
         let renews_wish_at = self.meets_sharers(lock).then(|| self.wishes_again_at().unwrap_or(now));
         let Self { plan: Plan::Waiting(waiting), masters, patient_until, .. } = self else { return };
         if waiting.retry_at.is_none() {
@@ -195,22 +194,23 @@ impl Bid {
         }
         let poll_at = waiting.poll_at;
         let free_at = masters.quorum_free_at(effects.config.quorum, poll_at, now);
-        // A master that refused may have let go before it was asked by whom, or while others were
-        // still awaited. That is news too, but one that says so every time must not make it spin.
+        // The key on a master that refused may have become free before the read, or while other
+        // answers were outstanding. That counts as a notification, but a master that reports it
+        // every time must not cause a busy loop.
         let at = if free_at <= now && masters.has_freed_a_refusal(&waiting.votes) {
             poll_at.min((*patient_until).max(now + effects.jitter.within(&BEHIND_THE_END)))
         } else if free_at <= now || free_at == poll_at {
-            // Where a quorum is free already, the round was lost for another reason, and a pause is
-            // in place.
+            // If a quorum is already free, the round was lost for another reason, and a pause is
+            // needed.
             poll_at
         } else {
             free_at + effects.jitter.within(&BEHIND_THE_END)
         };
         let at = renews_wish_at.map_or(at, |again| at.min(again.max(now)));
-        // What the assigning master knows of one permit says little of the others.
+        // The assigning master's answer about one permit says little about the others.
         let at = if lock.targets().is_permit() { at.min(poll_at.max(now)) } else { at };
         waiting.retry_at = Some(match lock.give_up_at() {
-            // A client that has asked one master only does not know enough to tell the caller.
+            // A client that has asked only one master does not know enough for the caller's error.
             Some(give_up_at) if waiting.refused_first.is_some() => {
                 last_in_time(at, give_up_at, effects).min(last_of_all(give_up_at, effects))
             }

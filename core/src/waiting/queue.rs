@@ -1,31 +1,32 @@
 //! Callers that wait for one resource, first come, first served.
 //!
-//! A waiter may leave at any place, and one that leaves is told how many are ahead of it. Tens of
-//! thousands may leave at once, so neither may take longer the more there are: the places that are
-//! still taken are counted in a binary indexed tree (Fenwick 1994), in O(log n).
+//! A waiter may leave at any place, and then learns how many are ahead of it. Tens of thousands may
+//! leave at once, so neither may take longer the more there are: the places that are still taken
+//! are counted in a binary indexed tree (Fenwick 1994), in O(log n).
 
 use crate::protocol::LockId;
 use std::collections::VecDeque;
 
-/// Places that were left are cleared away when there are more of them than this, and than places
-/// that are taken. Fewer would mean more copying, more would keep memory behind a short queue.
+/// Empty places are removed when there are more of them than this, and more than taken ones.
+/// Smaller: more copying. Larger: a short queue keeps more memory.
 const KEPT_EMPTY: usize = 16;
 
-/// A waiter's place: how many came to the queue before it. It stays the same when others leave.
+/// A waiter's place: the number of waiters that came before it. It stays the same when others
+/// leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place(u64);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// In the order of their coming; one without a lock has left.
+    /// In the order of arrival; one without a lock has left.
     waiters: VecDeque<(Place, Option<LockId>)>,
-    /// How many have come so far.
+    /// The number of waiters that have come so far.
     came: u64,
-    /// How many were taken from the front since the tree was made.
+    /// The number of waiters taken from the front since the tree was built.
     popped: usize,
     taken: usize,
     /// Node n counts the taken places from n − (n & −n) up to n, counted from one and from the
-    /// first waiter since the tree was made.
+    /// first waiter when the tree was built.
     tree: Vec<u32>,
 }
 
@@ -39,7 +40,7 @@ impl Queue {
         self.came += 1;
         self.waiters.push_back((place, Some(id)));
         self.taken += 1;
-        // The new node counts what the nodes below it count, and the new place.
+        // The new node counts the places of the nodes below it, and the new place.
         let mut below = self.tree.len();
         let node = below + 1;
         let lowest = node - (node & node.wrapping_neg());
@@ -88,10 +89,10 @@ impl Queue {
         count
     }
 
-    /// Where a place stands among those that are kept.
+    /// The position of a place among those that are kept.
     fn position(&self, place: Place) -> Option<usize> {
         let (Place(first), _) = self.waiters.front()?;
-        // As long as no place between them was cleared away it is found without a search.
+        // As long as no place in between was removed, no search is needed.
         let at_most = usize::try_from(place.0.checked_sub(*first)?).ok()?;
         if self.waiters.get(at_most).is_some_and(|(there, _)| *there == place) {
             return Some(at_most);
@@ -116,7 +117,7 @@ impl Queue {
         self.waiters.retain(|(_, id)| id.is_some());
         self.waiters.shrink_to_fit();
         self.popped = 0;
-        // Where all places are taken, a node counts as many as there are.
+        // If all places are taken, a node counts all of its places.
         let full = |node: usize| u32::try_from(node & node.wrapping_neg()).unwrap_or(u32::MAX);
         self.tree = (1..=self.taken).map(full).collect();
     }

@@ -1,15 +1,15 @@
-//! Settling a split: clients with a single attempt each that ask at the same instant may take one
-//! another's votes, and then all are refused.
+//! Settling a split: clients with a single attempt each may take one another's votes if they ask at
+//! the same instant. Then all of them are refused.
 //!
-//! "Held by another" is told only if one other token has a quorum, or may have one by reads that
-//! failed. Behind a lost last attempt the key is read wherever it was refused, and the reads name
-//! the holders. If no other token can have a quorum, the attempt is made again after a short random
-//! pause, with one master asked first (`plan.rs`). A client that is refused there takes no vote
-//! away: it reads the key on the masters and so sees whether the client that came first has its
-//! quorum by now.
+//! "Held by another" is reported only if one other token has a quorum, or may have one because
+//! reads failed. After a lost last attempt the key is read on all masters that refused, and the
+//! reads name the holders. If no other token can have a quorum, the attempt is repeated after a
+//! short random pause, with one master asked first (`plan.rs`). A client that is refused there
+//! takes no vote away: it reads the key on the masters and so learns whether the first client now
+//! has its quorum.
 //!
 //! It is bounded in time and rounds. A foreign key on half of the masters is a split that no pause
-//! cures; its caller is told that another holds the lock when the time is over.
+//! resolves; its caller gets "held by another" when the time is over.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ use crate::lock::{Effects, Lock, Refused};
 use crate::protocol::{MasterId, MasterSet, Tally};
 use crate::time::Instant;
 
-/// Rounds in which a split is settled. Two are usual; each leaves about one client that is not
-/// refused by the first master. More would only matter where every round is lost to a new client,
-/// fewer would tell "held by another" where nobody holds the lock.
+/// The maximum number of rounds to settle a split. Two are usual; in each, the first master refuses
+/// all clients but about one. Larger: matters only if every round is lost to a new client. Smaller:
+/// reports "held by another" although the lock is free.
 const SETTLING_ROUNDS: u8 = 16;
 
-/// The least pause before a round that settles a split: about what timers can tell apart. Shorter
-/// would let clients ask in step again, longer keeps the caller of a single try waiting.
+/// The shortest pause before a round that settles a split: about the resolution of timers. Smaller:
+/// clients ask in step again. Larger: the caller of a single try waits longer.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
 /// The longest pause, as a multiple of the shortest, which is the duration of the round that was
-/// lost, but at most `retry_delay` divided by this. A wider spread makes it rarer that clients ask
-/// the first master within one round trip; a narrower one keeps callers waiting for less.
+/// lost, but at most `retry_delay` divided by this. Larger: clients ask the first master less often
+/// within one round trip. Smaller: callers wait less.
 const SPREAD: u32 = 4;
 
-/// How long a split may be settled.
+/// The limits of settling a split.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Settling {
     until: Instant,
@@ -41,12 +41,12 @@ pub(super) struct Settling {
 }
 
 impl Bid {
-    /// Whether the votes of its last attempt were split, and it goes on.
+    /// Whether the votes of its last attempt were split, and it continues.
     pub(crate) fn is_settling(&self) -> bool {
         self.settling.is_some()
     }
 
-    /// Behind the last attempt: once the answers are there, it ends, or is made again because the
+    /// After the last attempt: once the answers have come, it ends, or is repeated because the
     /// votes were split.
     pub(super) fn conclude(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
@@ -86,14 +86,14 @@ impl Bid {
         true
     }
 
-    /// The first master refused while a split is settled: all connected masters are asked who holds
-    /// the key, and none is asked for a vote. Where none can be asked, what is known decides.
+    /// The first master refused while a split is settled: asks all connected masters who holds the
+    /// key, without asking for a vote. If none can be asked, the present knowledge decides.
     pub(super) fn look_around(&mut self, refused: Refused, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let votes = self.last_votes.clone().unwrap_or_else(|| refused.votes.into());
         self.masters = Masters::unknown(votes.len());
         let mut awaited = MasterSet::EMPTY;
-        // Who holds a permit is not asked without asking for one.
+        // There is no read for permits: a request for one also asks who holds them.
         if lock.targets().as_permit().is_none() {
             let connected = MasterId::all(votes.len()).zip(effects.ranks).filter(|(_, rank)| rank.is_some());
             connected.for_each(|(master, _)| awaited.insert(master));
@@ -115,9 +115,9 @@ impl Bid {
     }
 }
 
-/// Returns the random pause after a round that was lost; `took` is how long the round lasted.
+/// Returns the random pause after a lost round; `took` is how long the round lasted.
 pub(super) fn pause(took: Duration, effects: &mut Effects<'_>) -> Duration {
-    // A master that is silent makes a round long and says nothing about the others.
+    // A silent master makes a round long, but says nothing about the others.
     let longest = (*effects.config.retry_delay.start() / SPREAD).max(LEAST_PAUSE);
     let shortest = took.clamp(LEAST_PAUSE, longest);
     effects.jitter.within(&(shortest..=SPREAD * shortest))

@@ -1,8 +1,7 @@
 //! Commands to bytes.
 //!
-//! A command is an array of strings, also where an argument is a number. The functions here append
-//! one command to a buffer in one reservation. They must not know to whom it goes or what answers
-//! it.
+//! A command is an array of strings, even if an argument is a number. The functions here append one
+//! command to a buffer with one reservation. They know neither its destination nor its reply.
 
 use bytes::BufMut;
 
@@ -24,7 +23,7 @@ pub(crate) fn put_argument(out: &mut impl BufMut, argument: &[u8]) {
 }
 
 pub(super) fn put_header(out: &mut impl BufMut, kind: u8, length: usize) {
-    // Put together from its end, so that it is appended in one piece.
+    // Built from its end, so that it is appended in one piece.
     let mut header = [kind; MAX_HEADER_BYTES];
     let (front, end) = header.split_at_mut(MAX_HEADER_BYTES - CRLF.len());
     end.copy_from_slice(CRLF);
@@ -33,7 +32,7 @@ pub(super) fn put_header(out: &mut impl BufMut, kind: u8, length: usize) {
     out.put_slice(header.get(start - 1..).unwrap_or_default());
 }
 
-/// Puts the digits of `value` at the end of `room`, and returns where they begin.
+/// Writes the digits of `value` at the end of `room`, and returns where they begin.
 fn put_digits(room: &mut [u8], mut value: u64) -> usize {
     let mut start = room.len();
     for digit in room.iter_mut().rev() {
@@ -73,7 +72,7 @@ const CRLF: &[u8] = b"\r\n";
 const MAX_DIGITS: usize = 20;
 /// A type byte, a length and CR LF.
 const MAX_HEADER_BYTES: usize = 1 + MAX_DIGITS + CRLF.len();
-/// What an argument takes at most besides its bytes.
+/// The maximum overhead of an argument besides its bytes.
 pub(crate) const MAX_OVERHEAD_BYTES: usize = MAX_HEADER_BYTES + CRLF.len();
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! What can be wrong with bytes from a server. It holds no byte of them.
+//! Faults in bytes from a server. A fault contains none of the bytes.
 
 use std::{error::Error, fmt};
 
-/// Why bytes from a server are not a reply. The connection that brought them cannot be used any
-/// more: nobody knows where its next reply would start.
+/// Why bytes from a server are not a reply. Their connection is no longer usable: it is unknown
+/// where its next reply would start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireFault {
     /// A value starts with a byte that names no type of RESP 2 or RESP 3.
     UnknownType,
     /// A value of unknown length, sent in pieces. No server sends one unasked.
     Streamed,
-    /// An attribute in front of a value. Nothing here asks for one.
+    /// An attribute in front of a value. Quorlock never asks for one.
     Attribute,
     /// A length that is not plain decimal digits.
     BadLength,
-    /// A line that does not end with CR LF, or has one of the two in its middle.
+    /// A line that does not end with CR LF, or contains one of the two.
     LineEnding,
-    /// A string that is not followed by CR LF where its declared length ends.
+    /// A string without CR LF at the end of its declared length.
     Terminator,
     /// A reply of more than 64 KiB.
     TooLong,
@@ -24,7 +24,7 @@ pub enum WireFault {
     TooManyElements,
     /// A reply nested more than 4 deep.
     TooDeep,
-    /// Well delimited, but a value in it is not what its type says.
+    /// Well delimited, but a value in it does not match its type.
     Refused,
 }
 

@@ -1,4 +1,4 @@
-//! Bytes as nobody should send them, in every split, through the scanner and the decoder together.
+//! Invalid bytes, in every split, through the scanner and the decoder together.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -29,7 +29,7 @@ fn receive(bytes: &[u8], pieces: &[usize]) -> (Vec<usize>, Option<WireFault>) {
     (frames, None)
 }
 
-/// Text that looks like RESP more often than random bytes do.
+/// Text that resembles RESP more often than random bytes do.
 fn resp_like() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just("\r\n"),
@@ -78,7 +78,7 @@ fn resp_like() -> impl Strategy<Value = Vec<u8>> {
     vec(piece, 0..40).prop_map(|pieces| pieces.concat().into_bytes())
 }
 
-/// Well-formed values, which the scanner has to let through.
+/// Well-formed values, which the scanner must accept.
 fn well_formed() -> impl Strategy<Value = Vec<u8>> {
     let leaf = prop_oneof![
         "[ -~]{0,8}".prop_map(|text| format!("+{text}\r\n").into_bytes()),

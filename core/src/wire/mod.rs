@@ -1,15 +1,15 @@
 //! Commands to bytes, and bytes to replies.
 //!
-//! The rules of this room:
+//! Rules of this room:
 //!
 //! - It knows RESP 2 and RESP 3, the text of the Lua scripts, and what a server's error codes mean.
-//!   It knows nothing of connections, locks, votes or time.
-//! - Every byte from a server is hostile until [`Scanner`] has walked over it. [`decode`] is called
-//!   with a frame that the scanner delimited, never with anything else: the decoder behind it
-//!   recurses without a limit.
-//! - Keys, tokens and passwords travel here, and servers echo them in their errors. So nothing in
-//!   this room shows payload bytes: faults and server errors are plain values, and `Debug` prints
-//!   kinds and lengths.
+//!   It knows nothing about connections, locks, votes or time.
+//! - Every byte from a server is hostile until [`Scanner`] has walked over it. [`decode`] is only
+//!   called with a frame that the scanner delimited: the decoder behind it recurses without a
+//!   limit.
+//! - Keys, tokens and passwords pass through here, and servers echo them in their errors. So
+//!   nothing in this room shows payload bytes: faults and server errors are plain values, and
+//!   `Debug` prints kinds and lengths.
 //! - Whatever arrives, the work is linear in its bytes and the memory is bounded by
 //!   `MAX_REPLY_BYTES` and `MAX_ELEMENTS`.
 

@@ -2,7 +2,7 @@
 //!
 //! Reading RESP is redis-protocol's work. This file calls it on frames that the scanner has
 //! delimited, drops its error texts, which print whole buffers, and turns its ranges into slices.
-//! It must not know what was asked.
+//! It does not know the request.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use redis_protocol::{resp2, resp3};
 
 use super::WireFault;
 
-/// The version of the protocol that a connection speaks, as the answer to its HELLO decided.
+/// The version of the protocol on a connection, as decided by the answer to its HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Dialect {
     /// RESP 2: what every server speaks until HELLO says otherwise.
@@ -19,17 +19,17 @@ pub(crate) enum Dialect {
     Resp3,
 }
 
-/// A server's reply. Its `Debug` shows kinds and lengths, because tokens travel in the contents.
+/// A server's reply. Its `Debug` shows kinds and lengths, because the contents may include tokens.
 #[derive(Clone, PartialEq)]
 pub(crate) enum Reply<'a> {
     /// A status, such as `OK`.
     Simple(&'a [u8]),
     /// An error, as a line or as a string. Its text may echo arguments:
-    /// [`ServerError::classify`](super::ServerError::classify) reads it, and nothing shows it.
+    /// [`ServerError::classify`](super::ServerError::classify) reads it, and it is never shown.
     Error(&'a [u8]),
     /// A whole number.
     Integer(i64),
-    /// A string of any bytes; a verbatim string too, without its format.
+    /// A string of any bytes, or a verbatim string without its format.
     Bulk(&'a [u8]),
     /// No value.
     Null,
@@ -49,9 +49,8 @@ pub(crate) enum Reply<'a> {
     Push(Vec<Reply<'a>>),
 }
 
-/// The reply that these bytes begin with and its length, if it is one of those that nearly all
-/// requests are answered with. They mean the same in both dialects, and telling them by their bytes
-/// costs a fiftieth of scanning and decoding.
+/// The first reply in these bytes and its length, if it is one of the most frequent ones. They mean
+/// the same in both dialects, and comparing their bytes costs a fiftieth of scanning and decoding.
 #[inline]
 pub(crate) fn common_reply(bytes: &[u8]) -> Option<(&'static Reply<'static>, usize)> {
     match bytes {
@@ -64,21 +63,21 @@ pub(crate) fn common_reply(bytes: &[u8]) -> Option<(&'static Reply<'static>, usi
 
 /// Reads one complete frame.
 ///
-/// `frame` has to be exactly what [`Scanner`](super::Scanner) delimited: the decoder underneath
-/// recurses as deep as the bytes say, and it is the scanner that bounds them.
+/// `frame` must be exactly what [`Scanner`](super::Scanner) delimited: the decoder recurses as deep
+/// as the bytes are nested, and only the scanner limits that.
 ///
 /// # Errors
 ///
-/// [`WireFault::Refused`] if a value in the frame is not what its type says, such as an integer
-/// with letters in it.
+/// [`WireFault::Refused`] if a value in the frame does not match its type, such as an integer with
+/// letters in it.
 pub(crate) fn decode(dialect: Dialect, frame: &[u8]) -> Result<Reply<'_>, WireFault> {
     match dialect {
         Dialect::Resp2 => {
             let decoded = resp2::decode::decode_range(frame);
             from_resp2(frame, exactly_one(frame, decoded)?)
         }
-        // RESP 3 has a null of its own, but some proxies go on sending those of RESP 2, which the
-        // crate refuses here.
+        // RESP 3 has its own null, but some proxies still send those of RESP 2, which the crate
+        // refuses here.
         Dialect::Resp3 if matches!(frame, b"$-1\r\n" | b"*-1\r\n") => Ok(Reply::Null),
         Dialect::Resp3 => {
             let decoded = resp3::decode::complete::decode_range(frame);
@@ -129,7 +128,7 @@ impl fmt::Debug for Reply<'_> {
     }
 }
 
-/// The decoded frame, provided that it is there and is all there is.
+/// The decoded frame, if it is complete and nothing follows it.
 fn exactly_one<T, E>(frame: &[u8], decoded: Result<Option<(T, usize)>, E>) -> Result<T, WireFault> {
     match decoded {
         Ok(Some((value, consumed))) if consumed == frame.len() => Ok(value),
@@ -189,7 +188,7 @@ fn from_resp3(frame: &[u8], decoded: resp3::types::RangeFrame) -> Result<Reply<'
             let read = |(key, value)| Ok((from_resp3(frame, key)?, from_resp3(frame, value)?));
             Reply::Map(pairs.into_iter().map(read).collect::<Result<_, WireFault>>()?)
         }
-        // Streamed strings, and HELLO, which is a command: the scanner lets neither through.
+        // Streamed strings, and HELLO, which is a command: the scanner accepts neither.
         RangeFrame::ChunkedString(_) | RangeFrame::Hello { .. } => return Err(WireFault::Refused),
     })
 }
@@ -198,16 +197,16 @@ fn list(frame: &[u8], elements: Vec<resp3::types::RangeFrame>) -> Result<Vec<Rep
     elements.into_iter().map(|element| from_resp3(frame, element)).collect()
 }
 
-/// Floating-point numbers make no keys. NaN differs from itself, and 0 and -0 are equal with
+/// Floating-point numbers cannot be keys. NaN differs from itself, and 0 and -0 are equal with
 /// different hashes: how many of them a hash table holds, and in which order, is chance. No server
 /// sends any.
 fn is_double(key: &resp3::types::RangeFrame) -> bool {
     matches!(key, resp3::types::RangeFrame::Double { .. })
 }
 
-/// An order for the crate's maps and sets, which are hash tables with an order of their own in
-/// every process: the same bytes have to give the same reply. Strings go by where they stand, the
-/// rest by kind and value.
+/// An order for the crate's maps and sets, which are hash tables with a different order in every
+/// process: the same bytes must give the same reply. Strings are ordered by position, the rest by
+/// kind and value.
 fn order(key: &resp3::types::RangeFrame) -> (u8, usize, i64) {
     use resp3::types::RangeFrame;
     match key {
@@ -276,7 +275,8 @@ mod tests {
             "=4\r\nxxx:\r\n",
             "%1\r\n*0\r\n:1\r\n",
             "*1\r\n$-1\r\n",
-            // No keys: the crate's hash table would hold one or two of the same by chance.
+            // They cannot be keys: the crate's hash table would hold one or two equal ones by
+            // chance.
             "%2\r\n,nan\r\n:1\r\n,nan\r\n:2\r\n",
             "~2\r\n,0\r\n,-0\r\n",
         ] {

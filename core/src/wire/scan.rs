@@ -1,33 +1,32 @@
 //! Finds where a reply ends, before anything interprets it.
 //!
-//! The scanner reads the skeleton of a reply only: type bytes, lengths, line ends. It keeps no
-//! reference to the buffer and no copy of its bytes, and must not know what a reply means.
+//! The scanner reads only the skeleton of a reply: type bytes, lengths, line ends. It keeps no
+//! reference to the buffer and no copy of its bytes, and does not know what a reply means.
 
 use super::WireFault;
 
-/// The longest reply that is accepted. The longest one that a server sends on its own account is
-/// the answer to HELLO, a few KiB with many modules; nothing that Quorlock asks for is larger.
+/// The longest reply that is accepted. Servers' longest reply is the answer to HELLO, a few KiB
+/// with many modules; nothing that Quorlock asks for is larger.
 pub(crate) const MAX_REPLY_BYTES: usize = 64 * 1024;
 
-/// How many elements one reply may have, over all its levels. HELLO of a Redis 8 with its modules
-/// has about a hundred.
+/// The maximum number of elements in one reply, over all its levels. HELLO of a Redis 8 with its
+/// modules has about a hundred.
 pub(crate) const MAX_ELEMENTS: usize = 512;
 
-/// How deep arrays and maps may nest. HELLO needs all four: its map, the list of modules, a
-/// module's map, and that module's arguments.
+/// The maximum nesting depth of arrays and maps. HELLO needs all four: its map, the list of
+/// modules, a module's map, and that module's arguments.
 pub(crate) const MAX_DEPTH: usize = 4;
 
 /// A resumable search for the end of the first reply in a buffer that grows at its end.
 ///
-/// It remembers where it stopped, so every byte is looked at once, however the bytes were split on
+/// It remembers where it stopped, so it looks at every byte once, however the bytes were split on
 /// their way.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner {
-    /// The byte to look at next. It may be one that has not come yet: what is in a string is not
-    /// looked at.
+    /// The byte to look at next. It may not have come yet: contents of strings are skipped.
     position: usize,
     state: State,
-    /// For each open array or map, the outermost first, how many values it still lacks.
+    /// For each open array or map, the outermost first, how many values are still missing.
     missing: [usize; MAX_DEPTH],
     depth: usize,
     elements: usize,
@@ -47,9 +46,9 @@ enum State {
     Line,
     /// The CR of that line has been read.
     LineLineFeed,
-    /// Where CR LF has to stand: after a string, and after the values that have no content.
+    /// CR LF must follow here: after a string, and after values without content.
     CarriageReturn,
-    /// Where the LF of that has to stand.
+    /// The LF of that must follow here.
     LineFeed,
     /// A fault has been found; nothing after it can be understood.
     Broken(WireFault),
@@ -70,15 +69,15 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// A scanner that stands before the first byte of a reply.
+    /// A scanner at the first byte of a reply.
     pub(crate) const fn new() -> Self {
         Self { position: 0, state: State::Type, missing: [0; MAX_DEPTH], depth: 0, elements: 0 }
     }
 
-    /// Walks on to the end of `buffer`, or of the first reply in it, and returns the length of that
-    /// reply once it is complete. Until then `buffer` has to start with the same bytes at every
-    /// call. Afterwards the caller drops the reply's bytes, and the next call starts at the byte
-    /// behind them.
+    /// Scans to the end of `buffer`, or of the first reply in it, and returns the length of that
+    /// reply once it is complete. Until then `buffer` must start with the same bytes at every call.
+    /// Afterwards the caller drops the reply's bytes, and the next call starts at the byte after
+    /// them.
     ///
     /// # Errors
     ///
@@ -123,7 +122,7 @@ impl Scanner {
         }
     }
 
-    /// Skips to behind the CR of a line; false when the buffer ends before it.
+    /// Skips past the CR of a line; false if the buffer ends before it.
     fn skip_line(&mut self, buffer: &[u8]) -> Result<bool, WireFault> {
         let window = buffer.get(self.position..buffer.len().min(MAX_REPLY_BYTES)).unwrap_or_default();
         let end = window.iter().enumerate().find(|(_, byte)| matches!(byte, b'\r' | b'\n'));
@@ -171,7 +170,7 @@ impl Scanner {
             State::LineLineFeed | State::LineFeed if byte == b'\n' => return Ok(self.complete_value()),
             State::LengthLineFeed { .. } | State::LineLineFeed => return Err(WireFault::LineEnding),
             State::CarriageReturn | State::LineFeed => return Err(WireFault::Terminator),
-            // `walk` does not hand over the bytes of these.
+            // `walk` does not pass these bytes.
             State::Line | State::Broken(_) => self.state,
         };
         Ok(false)
@@ -207,7 +206,7 @@ impl Scanner {
         Ok(false)
     }
 
-    /// Closes a value, and each array or map of which it is the last. True if nothing stays open.
+    /// Closes a value, and each array or map that it completes. True if nothing remains open.
     fn complete_value(&mut self) -> bool {
         self.state = State::Type;
         while let Some(outer) = self.depth.checked_sub(1) {
@@ -228,8 +227,8 @@ impl Declared {
         matches!(self, Self::Bytes { nullable: true } | Self::Elements { nullable: true })
     }
 
-    /// One more digit. The limit is checked at each, so that the number cannot overflow, and a
-    /// leading zero is refused, so that its line cannot grow.
+    /// Appends a digit. The limit is checked at each one, so that the number cannot overflow, and a
+    /// leading zero is refused, so that the line cannot grow.
     fn append(self, value: Option<usize>, digit: u8) -> Result<usize, WireFault> {
         let value = match value {
             None => usize::from(digit),

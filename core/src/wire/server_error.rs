@@ -1,7 +1,7 @@
-//! What a server's error means.
+//! The meaning of a server's error.
 //!
 //! A server's text may echo arguments, a password among them. It is read here once, only its code
-//! is kept, and nothing here shows it. What follows from a cause is for the layers above.
+//! is kept, and the text is never shown. The rooms above decide what follows from a cause.
 
 use std::fmt;
 
@@ -22,13 +22,13 @@ pub enum ServerError {
     Busy,
     /// `MASTERDOWN`: a replica that has lost its master.
     MasterDown,
-    /// `NOAUTH`: the server wants a password and got none.
+    /// `NOAUTH`: the server requires a password and got none.
     NoAuth,
     /// `WRONGPASS`, and `ERR invalid password` of Redis 5.
     WrongPass,
     /// `ERR AUTH … without any password configured`: a password for a server that has none.
     PasswordNotSet,
-    /// `NOPERM`, and what scripts say when the user may not run a command in them.
+    /// `NOPERM`, and the errors of scripts when the user may not run a command in them.
     NoPerm,
     /// `ERR DB index is out of range`, or a SELECT on a cluster.
     NoDatabase,
@@ -50,7 +50,7 @@ pub enum ServerError {
     NoScript,
     /// `ERR unknown command`.
     UnknownCommand,
-    /// `ERR INFO tells no master_replid`, which scripts of the restart guard answer.
+    /// `ERR INFO tells no master_replid`, an answer of the restart guard's scripts.
     NoReplicationId,
     /// Anything else, by its code.
     Other(Code),
@@ -98,8 +98,8 @@ impl ServerError {
         }
     }
 
-    /// True if only a person can put it right, by changing a URL, a permission or a set-up: trying
-    /// again will not help.
+    /// Returns whether only an operator can fix it, by changing a URL, a permission or a setup: a
+    /// retry will not help.
     pub fn is_configuration(self) -> bool {
         match self {
             Self::NoAuth
@@ -128,7 +128,7 @@ impl ServerError {
         }
     }
 
-    /// An error known by its sentence, because its code is the general `ERR`.
+    /// An error recognized by its sentence, because its code is the general `ERR`.
     fn without_code(sentence: &[u8]) -> Self {
         SENTENCES
             .iter()
@@ -137,7 +137,7 @@ impl ServerError {
     }
 }
 
-/// How the sentences begin that have no code of their own, as Redis 5.0 to 8 write them.
+/// The beginnings of sentences without their own code, as Redis 5.0 to 8 write them.
 const SENTENCES: [(&str, ServerError); 14] = [
     ("unknown command", ServerError::UnknownCommand),
     ("unknown subcommand", ServerError::UnknownCommand),
@@ -155,10 +155,10 @@ const SENTENCES: [(&str, ServerError); 14] = [
     ("SELECT is not allowed in cluster mode", ServerError::NoDatabase),
 ];
 
-/// Strips what Redis 6.2 and older put in front of an error from a command in a script: `ERR Error
+/// Strips the prefix that Redis 6.2 and older add to an error of a command in a script: `ERR Error
 /// running script (call to f_<sha>): @user_script:1: @user_script: 1: -OOM command not allowed …`,
-/// or only the last `@user_script` when the script returned the error. Each part is matched where
-/// it has to stand, so that an argument in the text can never pass for a code.
+/// or only the last `@user_script` when the script returned the error. Each part is matched only at
+/// its own position, so that an argument in the text can never pass for a code.
 fn unwrap_script_error(text: &[u8]) -> &[u8] {
     let wrapped = text
         .strip_prefix(b"ERR Error running script (call to f_")
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// As Redis 6.2.14 and 7.0.15 sent them.
+    /// Errors as Redis 6.2.14 and 7.0.15 sent them.
     #[test]
     fn errors_from_scripts_go_by_the_code_inside() {
         const CALL: &str = "ERR Error running script (call to f_1f8f4cfba6f3375f8c4ec02b9de4361a5dea5c64): ";

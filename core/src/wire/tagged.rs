@@ -1,14 +1,14 @@
-//! Names of keys in a cluster: with a tag in front, so that all of them are in one slot.
+//! Key names in a cluster: with a tag as prefix, so that all of them are in one slot.
 //!
-//! "Redis cluster specification", section "Hash tags": of a name only what stands between its first
-//! braces is hashed. With the same tag in front of all names, several keys fit into one script.
+//! "Redis cluster specification", section "Hash tags": only the text between a name's first braces
+//! is hashed. With the same tag before all names, one script can use several keys.
 
 use super::command::{put_argument, put_header};
 
-/// Appends a command once more, with `{tag}` in front of each name of a key.
+/// Appends a command again, with `{tag}` before each key name.
 ///
-/// A script's keys are named in its arguments. `names` is how many of its last values are names,
-/// too: of keys that it reads only if they are there.
+/// A script's keys are named in its arguments. `names` is how many of its last values are also key
+/// names: of keys that it reads only if they exist.
 pub(crate) fn put_tagged(out: &mut Vec<u8>, command: &[u8], tag: &str, names: usize) {
     let mut rest = command;
     let Some(count) = take_length(&mut rest) else { return };

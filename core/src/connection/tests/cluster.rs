@@ -31,7 +31,7 @@ fn cause(answer: Answer) -> Option<(ClusterFault, Fate)> {
 }
 
 impl Guided {
-    /// A node that stands, which says this to the question for the owner.
+    /// Connects a node that gives this answer to the question for the owner.
     fn node(&mut self, role: &str, owner: &str) {
         self.stands();
         let told = self.told().join(" ");
@@ -63,14 +63,14 @@ fn nodes_that_are_not_the_owner_say_who_is() {
     guided.0.submit(Action::Acquire, 1);
     guided.node("master", "-MOVED 3387 c:3");
     assert_eq!(guided.told(), ["close 1", "open 2 c:3"]);
-    // A replica says so, too. Without a host it is another port of the same one.
+    // A replica says so, too. Without a host it is another port of the same host.
     guided.node("replica", "-MOVED 3387 :4");
     assert_eq!(guided.told(), ["close 2", "open 3 c:4"]);
     guided.owner();
     assert!(guided.told()[0].contains(" {q0}r {q0}quorlock:restart-guard "));
     assert_eq!((guided.fault(), guided.0.answered().len()), (None, 0));
 
-    // The next search begins with the last owner, and goes on with the others.
+    // The next search begins with the last owner, and continues with the others.
     guided.0.hear(b":1\r\n");
     guided.fails(Cause::Closed);
     assert_eq!(guided.told(), ["close 3", "open 4 c:4"]);
@@ -82,7 +82,7 @@ fn refused() -> Cause {
     Cause::Connect(std::io::ErrorKind::ConnectionRefused)
 }
 
-/// The owner is lost, c, and two other nodes are of the URL and one was learned.
+/// The owner, c, is lost. Two other nodes are from the URL, and one was learned.
 fn lost() -> Guided {
     let mut guided = Guided::new(URL);
     guided.told();
@@ -149,7 +149,7 @@ fn a_slot_that_has_moved_costs_one_connection() {
     }
     guided.told();
     guided.0.hear(b"-MOVED 3387 c:3\r\n");
-    // What has been asked before is answered yet. What is asked now waits.
+    // Earlier requests are still answered. New ones wait.
     guided.0.submit(Action::Acquire, 4);
     assert_eq!(guided.told(), [""; 0]);
     guided.0.hear(b"-MOVED 3387 c:3\r\n-MOVED 3387 c:3\r\n");
@@ -286,7 +286,7 @@ fn a_tag_needs_a_node_of_a_cluster_where_the_server_says_what_it_is() {
     assert!(fault.is_configuration());
     assert_eq!(fault.to_string(), "is not a node of a cluster: write redis://host:port without a tag");
     assert_eq!(greeted(&hello("cluster")), None);
-    // It says nothing of it, or does not know HELLO.
+    // It does not report its mode, or does not know HELLO.
     assert_eq!(greeted("%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"), None);
     assert_eq!(greeted("-ERR unknown command 'HELLO'\r\n"), None);
 }

@@ -1,10 +1,10 @@
-//! A master that is found by asking sentinels.
+//! A master that is discovered by asking sentinels.
 
 use super::*;
 use crate::protocol::SentinelFault;
 use crate::wire::ServerError;
 
-/// A connection whose opening has been asked for, and what its driver was told.
+/// A connection whose opening was requested, and its driver's tasks.
 pub(super) struct Guided(pub(super) Alone);
 
 impl Guided {
@@ -22,8 +22,7 @@ impl Guided {
         Self::new("redis+sentinel://a,b/m?failover=durable")
     }
 
-    /// What the driver is told, until there is nothing more: writes only as the word behind their
-    /// number of arguments.
+    /// The driver's tasks, until there are no more: a write only as its command's name.
     pub(super) fn told(&mut self) -> Vec<String> {
         let mut bytes = Vec::new();
         let next = || self.0.connection.next_task(&mut bytes, None).map(|task| (task, bytes.clone()));
@@ -86,12 +85,12 @@ fn a_sentinel_is_asked_and_the_server_that_it_names_is_greeted() {
     guided.named("7");
     assert_eq!(guided.told(), ["close 1", "open 2 s:7"]);
     guided.greets();
-    // The marker is looked at behind all of it.
+    // The marker is checked last.
     assert_eq!(guided.told().len(), 1);
     guided.0.hear(b":1\r\n");
     assert!(guided.0.connection.is_ready());
 
-    // Lost in service, it is looked for again: another server may have become the primary.
+    // After a loss in service the search starts again: another server may have become the primary.
     guided.0.submit(Action::Acquire, 1);
     guided.told();
     guided.0.hear(b":1\r\n");
@@ -112,7 +111,7 @@ fn the_next_sentinel_is_asked_where_one_does_not_know_or_is_not_there() {
     assert_eq!((guided.fault(), guided.0.answered().len()), (None, 0));
 
     guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
-    // All have been asked: it is told, and after a pause they are asked again.
+    // All have been asked: the fault is reported, and after a pause they are asked again.
     assert!(matches!(guided.fault(), Some(Cause::Connect(_))));
     assert_eq!((guided.told(), guided.0.answered().len()), (vec!["close 2".to_owned()], 1));
     guided.0.pass(ms(13));
@@ -168,7 +167,7 @@ fn a_silent_sentinel_leaves_time_for_the_next_one() {
     guided.0.pass(ms(50));
     assert_eq!(failed(guided.0.answered()[0]).unwrap().1, Fate::NotSent);
     assert_eq!(guided.fault(), Some(Cause::NoConnection { waited: ms(100) }));
-    // The server has its own time. Then it is asked whether another one has become the primary.
+    // The server has its own time. Then the search asks whether another one has become the primary.
     guided.0.pass(ms(49));
     assert_eq!(guided.told(), [""; 0]);
     guided.0.pass(ms(1));
@@ -184,7 +183,7 @@ fn once_all_are_silent_they_are_asked_at_leisure() {
         guided.0.pass(ms(100));
         openings += guided.told().iter().filter(|told| told.starts_with("open")).count();
     }
-    // A minute, at 400 ms each, and at the beginning faster.
+    // A minute of openings at 400 ms each, with shorter ones at the beginning.
     assert!((100..160).contains(&openings), "{openings}");
 }
 
@@ -286,8 +285,8 @@ fn sentinels_that_have_led_nowhere_make_room_for_others() {
     assert_eq!(tells(&mut guided, 1..41), ["close 2", "open 3 x:1"]);
     guided.fails(refused());
     assert_eq!(guided.told(), ["close 3", "open 4 x:2"]);
-    // The first one is not there, and is forgotten for another one, which is asked behind the next
-    // pause: some that name ever more others are not followed without one.
+    // The first one is unreachable, and is replaced by another one, which is asked after the next
+    // pause: places that keep naming others are not followed without a pause.
     let told = tells(&mut guided, 101..102);
     assert!(told[1].ends_with(" x:3"), "{told:?}");
     let mut asked = Vec::new();
@@ -316,7 +315,7 @@ fn what_is_wrong_with_sentinels_is_told() {
         assert_eq!(guided.fault(), Some(Cause::Sentinel(fault)));
         assert!(fault.is_configuration());
     }
-    // What is no answer to the question.
+    // Replies that do not answer the question.
     for replies in
         ["*1\r\n$1\r\ns\r\n", "*2\r\n$1\r\n \r\n$1\r\n7\r\n", "+OK\r\n", ":1\r\n", "*2\r\n$1\r\ns\r\n:7\r\n"]
     {
@@ -363,7 +362,7 @@ fn a_primary_without_its_replicas_is_left_for_a_moment_to_look_for_another() {
     guided.0.hear(text.as_bytes());
     guided.told();
     guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
-    // It was looked for just now.
+    // The last search was just now.
     assert!(guided.0.connection.is_ready());
     assert_eq!(guided.told(), [""; 0]);
     guided.0.now = guided.0.now + ms(1000);
@@ -371,7 +370,7 @@ fn a_primary_without_its_replicas_is_left_for_a_moment_to_look_for_another() {
     guided.0.submit(Action::Acquire, 2);
     guided.told();
     guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
-    // What is awaited is waited for.
+    // Outstanding answers are awaited.
     assert_eq!(guided.told(), [""; 0]);
     guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
     assert_eq!(guided.told(), ["close 2", "open 3 a:26379"]);

@@ -1,4 +1,4 @@
-//! A connection whose place a fresh one is to take.
+//! A connection that a fresh one will replace.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn a_release_that_is_owed_sets_no_time_while_the_connection_drains_and_goes_out_
     connection.renew(1, *now, answers);
     alone.now = alone.now + ms(10);
     alone.hear(b"+OK\r\n");
-    // Now there is room, and nothing may be sent: only the answer to the first release is awaited.
+    // Now there is room, but nothing may be sent: only the answer to the first release is awaited.
     assert!(!alone.connection.has_task());
     assert_eq!(alone.connection.deadline(), Some(alone.now + ms(40)));
     alone.pass(ms(10));

@@ -1,4 +1,4 @@
-//! Releases by a command of the server's own.
+//! Releases by the server's own command.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn a_server_that_compares_and_deletes_by_itself_is_asked_to() {
         assert!(written.starts_with(command), "{version:?}: {written}");
         alone.hear(b":1\r\n");
         assert_eq!(alone.answered(), [Answer::Yes]);
-        // Who reads whose the key is asks a script in any case.
+        // A request that reads the holder always uses a script.
         alone.submit(Action::Undo, 1);
         assert!(alone.written().contains("EVALSHA"));
     }

@@ -1,9 +1,9 @@
-//! What is written behind the requests of a connection that is given up.
+//! The releases that are written behind the requests of a connection that is given up.
 
 use super::*;
 use crate::protocol::{Resource, Targets};
 
-/// The claim of a lock of `r` that was downgraded, with the token of that number.
+/// The claim of a downgraded lock of `r`, with the token of this number.
 fn shared(number: u8) -> Claim {
     let targets = Targets::from(Resource::new("r").unwrap()).downgraded();
     Claim::new(&targets, Token::from_bytes([number; Token::BYTES]), false, None)
@@ -22,7 +22,7 @@ fn a_lock_that_was_downgraded_is_released_in_both_forms_and_others_as_they_were_
     let mut expected = Vec::new();
     let downgraded = Request { claim: shared(1), ..request(Action::Release, 1) };
     downgraded.encode(Form::ByText, None, &mut expected);
-    // Each script is brought along once.
+    // Each script's text is sent once.
     request(Action::Release, 2).encode(Form::ByText, None, &mut expected);
     request(Action::Release, 3).encode(Form::BySha, None, &mut expected);
     assert_eq!(alone.written(), expected.escape_ascii().to_string());

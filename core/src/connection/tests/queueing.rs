@@ -1,10 +1,9 @@
-//! Places in a queue: what becomes of requests that wait for the connection, or meet a server that
-//! must not vote.
+//! Places in a queue: requests that wait for the connection, or reach a server that must not vote.
 
 use super::*;
 use crate::protocol::QueuePlace;
 
-/// Of the same place, with a token of its own for each attempt.
+/// A request for the same place, with a new token for each attempt.
 fn of_place(action: Action, attempt: u8) -> Request {
     let (resource, place) = (Resource::new("r").unwrap(), QueuePlace::from_bytes([9; QueuePlace::BYTES]));
     let token = Token::from_bytes([attempt; Token::BYTES]);

@@ -1,4 +1,4 @@
-//! Which locks an owner holds and which requests of it are under way, by resource.
+//! An owner's held locks and requests under way, by resource.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use super::{Held, Obstacle, Seeker};
 use crate::front::slot::Slot;
 use crate::protocol::{LockId, Resource, Targets, Ttl};
 
-/// How many resources an owner keeps before it looks for locks that are over. More keeps memory,
-/// fewer looks more often.
+/// How many resources an owner keeps before it looks for ended locks. Larger: more memory. Smaller:
+/// more frequent looks.
 const KEPT: usize = 64;
 
 pub(super) struct Entries {
@@ -20,15 +20,15 @@ pub(super) struct Entries {
 /// One resource.
 #[derive(Default)]
 struct Entry {
-    /// The lock that has it. A weak reference: it counts as no handle, and may be of a lock that is
-    /// over.
+    /// The lock that has it. A weak reference: it does not count as a handle, and the lock may have
+    /// ended.
     held: Option<Held>,
     /// Requests under way that name it, in the order of the queue.
     seekers: Vec<LockId>,
 }
 
 impl Entry {
-    /// Whether a handle of what the owner holds lives.
+    /// Whether the owner's lock still has a handle.
     fn is_held(&self) -> bool {
         self.held.as_ref().is_some_and(|held| held.slot.handles.is_any())
     }
@@ -46,7 +46,7 @@ impl Entries {
         for (place, resource) in targets.resources().enumerate() {
             let Some(entry) = self.by_resource.get_mut(resource) else { continue };
             let Some(held) = &entry.held else { continue };
-            // One that covers all of them has the first.
+            // A lock that covers all of them covers the first.
             if place == 0 && held.join(targets) {
                 return Ok(Some(held.clone()));
             }
@@ -58,7 +58,7 @@ impl Entries {
         Ok(None)
     }
 
-    /// The lock that was acquired by this request, whose handle was counted when that was taken.
+    /// The lock that this request acquired. Its handle was counted when the grant was taken.
     pub(super) fn held_by(&self, id: LockId, targets: &Targets) -> Option<&Held> {
         self.by_resource.get(targets.first())?.held.as_ref().filter(|held| held.id == id)
     }
@@ -111,7 +111,7 @@ impl Entries {
         ids.filter_map(|id| self.seekers.get(id))
     }
 
-    /// The requests that name any of these; one that names several of them comes several times.
+    /// The requests that name any of these; one that names several of them is repeated.
     pub(super) fn about<'a>(&'a self, targets: &'a Targets) -> impl Iterator<Item = &'a Seeker> {
         targets.resources().flat_map(|resource| self.of(resource))
     }
@@ -126,7 +126,7 @@ impl Entries {
         first.map(|first| (first.id, Arc::clone(&first.slot)))
     }
 
-    /// Other requests with a caller that the grant of this one would serve.
+    /// Other requests that still have a caller and that this one's grant would serve.
     pub(super) fn served_by<'a>(&'a self, seeker: &'a Seeker) -> impl Iterator<Item = &'a Seeker> {
         let is_served = |other: &&Seeker| {
             other.id != seeker.id && !other.is_adopted && seeker.targets.covers(&other.targets)
@@ -136,8 +136,8 @@ impl Entries {
         seeker.targets.resources().flat_map(first_of).filter(is_served)
     }
 
-    /// Has a request go on without its caller, if others need it and its grant would have what they
-    /// ask for.
+    /// Keeps a request without its caller, if others need it and its grant would give them what
+    /// they ask for.
     pub(super) fn adopt(&mut self, id: LockId) -> bool {
         let Some(seeker) = self.seekers.get(&id) else { return false };
         let is_enough = |other: &Seeker| seeker.terms.lack(&other.terms, true).is_none();
@@ -146,7 +146,7 @@ impl Entries {
         is_adopted
     }
 
-    /// Takes out requests without a caller that nobody needs any more.
+    /// Removes requests without a caller that no other request needs.
     pub(super) fn take_needless(&mut self, targets: &Targets) -> Vec<Seeker> {
         let needless = |seeker: &&Seeker| {
             let is_needed = || !self.holds_any(&seeker.targets) && self.served_by(seeker).next().is_some();

@@ -1,5 +1,5 @@
 //! The requests of one owner share one grant, whose last handle releases once, in every
-//! interleaving with callers that go.
+//! interleaving with callers that leave.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ use crate::time::Instant;
 #[derive(Default)]
 struct Machine {
     next: u32,
-    /// Those that are sought, with their slots.
+    /// The sought locks, with their slots.
     sought: Vec<(LockId, Arc<Slot>)>,
     is_granted: bool,
     held: Option<LockId>,
@@ -45,7 +45,7 @@ impl World {
         Arc::new(Self { machine: Mutex::default(), joint: Arc::new(Joint::new()), targets, wanted })
     }
 
-    /// Enters as a caller does with its first poll.
+    /// Enters like a caller with its first poll.
     fn enter(self: &Arc<Self>, wanted: &Acquire) -> Result<Waiting, Held> {
         let mut begun = None;
         let entered = self.joint.enter(&self.targets, || {
@@ -104,7 +104,7 @@ impl World {
         left.held.into_iter().for_each(|held| self.let_go(&held));
     }
 
-    /// What the drop of a guard does.
+    /// Does what the drop of a guard does.
     fn let_go(&self, held: &Held) {
         if held.slot.handles.leave() == 0 {
             let mut machine = lock(&self.machine);
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// A caller that waits for the lock and lets it go.
+    /// A caller that waits for the lock and releases it.
     fn call(self: &Arc<Self>) {
         let held = match self.enter(&self.wanted) {
             Err(held) => held,
@@ -135,12 +135,12 @@ impl World {
         self.let_go(&held);
     }
 
-    /// A caller that is polled once and goes.
+    /// A caller that is polled once and leaves.
     fn look_in(self: &Arc<Self>) {
         self.look_in_for(&self.wanted);
     }
 
-    /// A caller that goes, and whose request has less than the others ask for.
+    /// A caller that leaves, and whose request asks for less than the others.
     fn look_in_for_less(self: &Arc<Self>) {
         self.look_in_for(&Acquire { healing: false, ..self.wanted.clone() });
     }
@@ -173,7 +173,7 @@ impl World {
     }
 }
 
-/// Both callers come while another process holds the lock, and it lets go at some time.
+/// Both callers come while another process holds the lock, which it releases at some time.
 fn run(name: &str, first: fn(&Arc<World>), second: fn(&Arc<World>)) {
     explore(name, Some(3), move || {
         let world = World::new();

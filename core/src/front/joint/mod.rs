@@ -2,14 +2,14 @@
 //! way for the same resources.
 //!
 //! Each request has its own lock in the machine, with its own limits, and waits in the queues of
-//! the process. Each request watches its own slot and that of the owner's first request whose grant
-//! would serve it, too. The request that finds a grant takes it for all: it becomes a lock that the
-//! owner holds, and those that it covers join it as further handles.
+//! the process. Each request watches its own slot, and that of the owner's first request whose
+//! grant would also serve it. The request that finds a grant takes it for all: it becomes a lock
+//! that the owner holds, and those that it covers join it as further handles.
 //!
 //! No two locks that an owner holds have a resource in common. A request for a part of one and for
-//! something else is refused, also where it was under way before the other was granted.
+//! something else is refused, even if it was under way before the other was granted.
 //!
-//! The mutex here comes before the engine's. No waker is called or dropped under it.
+//! This mutex is locked before the engine's. No waker is called or dropped under it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,14 +42,14 @@ pub(super) struct Held {
     pub(super) terms: Terms,
 }
 
-/// A lock of the owner that has some of what a request asks for, and not all of it.
+/// A lock of the owner that covers a part of what a request asks for.
 pub(super) struct Obstacle {
     pub(super) slot: Arc<Slot>,
-    /// What both are about.
+    /// The resource that both name.
     pub(super) resource: Resource,
 }
 
-/// What a request finds as it comes.
+/// What a request finds when it starts.
 pub(super) enum Entered {
     /// The owner holds it. A handle has been counted for the caller.
     Found(Held),
@@ -65,9 +65,9 @@ pub(super) struct Seeker {
     since: Instant,
     targets: Targets,
     terms: Terms,
-    /// Its future was dropped, and it goes on for the owner's other requests.
+    /// Its future was dropped, but it is kept for the owner's other requests.
     is_adopted: bool,
-    /// It has ended without a grant.
+    /// It ended without a grant.
     is_refused: bool,
 }
 
@@ -86,7 +86,7 @@ impl Terms {
         Self { ttl, renew_for, fenced, healing }
     }
 
-    /// What `asked` has and a lock with these terms does not.
+    /// What `asked` requires and a lock with these terms lacks.
     fn lack(&self, asked: &Self, limits_renewal: bool) -> Option<Missing> {
         if asked.fenced && !self.fenced {
             Some(Missing::FencingToken)
@@ -117,12 +117,12 @@ impl Held {
     /// Counts a handle for a request of these targets. Returns `false` if the lock does not cover
     /// them, or is over.
     fn join(&self, asked: &Targets) -> bool {
-        // A handle that became a reader covers what readers ask for.
+        // A handle that became a reader covers readers' requests.
         let as_reader = self.targets.covers_downgraded(asked);
         self.targets.covers(asked) && self.slot.handles.join(as_reader)
     }
 
-    /// What `asked` has and this lock does not.
+    /// What `asked` requires and this lock lacks.
     pub(super) fn lack(&self, asked: &Terms, limits_renewal: bool) -> Option<Missing> {
         let is_renewed_no_more = self.slot.handles.is_renewal_stopped() && asked.renew_for.is_some();
         let missing = self.terms.lack(asked, limits_renewal);

@@ -32,12 +32,12 @@ pub(in crate::front) enum Joined<G> {
     },
     /// The owner holds the lock already.
     Found(Held),
-    /// The owner holds some of it by another lock.
+    /// The owner holds a part of it by another lock.
     Blocked(Obstacle),
     Refused(AcquireError),
 }
 
-/// What a request leaves behind, to be cancelled.
+/// What a request leaves behind, for the caller to cancel.
 pub(in crate::front) struct Left {
     /// Its own lock, if that is still sought.
     pub(in crate::front) own: Option<LockId>,
@@ -65,7 +65,7 @@ impl Waiting {
     }
 
     /// `take` makes a grant a held lock, or returns `None` if it came too late and the lock is
-    /// sought further.
+    /// still sought.
     pub(in crate::front) fn poll<G>(
         &mut self,
         cx: &Context<'_>,
@@ -79,7 +79,7 @@ impl Waiting {
                 Look::Behind(first) => first,
             };
             let first_id = first.as_ref().map(|(id, _)| *id);
-            // A change between the look and the registration is found by this second look.
+            // This second look finds a change between the first one and the registration.
             if registered == Some(first_id) {
                 return Poll::Pending;
             }
@@ -138,7 +138,7 @@ impl Waiting {
         }
     }
 
-    /// Makes a grant a lock that the owner holds. `None` if the owner holds some of it, or if the
+    /// Makes a grant a lock that the owner holds. `None` if the owner holds a part of it, or if the
     /// grant was too late.
     fn take<G>(
         &mut self,
@@ -149,7 +149,7 @@ impl Waiting {
         let took = self.joint.with(|entries| {
             let Seeker { slot, since, targets, .. } = entries.seeker(granted)?;
             let (slot, since, targets) = (Arc::clone(slot), *since, targets.clone());
-            // A lost lock with a handle is the owner's until that has gone.
+            // A lost lock remains the owner's until its last handle has gone.
             if entries.holds_any(&targets) {
                 return None;
             }
@@ -194,8 +194,8 @@ impl Waiting {
         left
     }
 
-    /// The caller has gone. Its request goes on for the owner's other requests, if its grant would
-    /// have what they ask for.
+    /// The caller has gone. Its request is kept for the owner's other requests, if its grant would
+    /// give them what they ask for.
     pub(in crate::front) fn leave(&mut self) -> Left {
         self.forget_first();
         self.slot.forget(Waiter::Holder);

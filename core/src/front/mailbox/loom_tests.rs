@@ -1,4 +1,4 @@
-//! No interleaving of a driver's turn with what it is told makes it sleep past that.
+//! In no interleaving does a driver sleep past a notification.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,14 +18,14 @@ const fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// A thread of the front tells the driver something.
+/// A thread of the front posts something to the driver.
 fn tell(mailbox: &Mailbox, demand: Option<Demand>, deadline: Instant) {
     let mut woken = Woken::default();
     mailbox.post(&mut demand.into_iter().collect(), Some(deadline), false, &mut woken);
     woken.wake();
 }
 
-/// A driver that takes turns until `is_told` sees in a turn what it waits for; `told` tells it on
+/// A driver that takes turns until `is_told` sees what it waits for; `told` posts the change on
 /// another thread.
 fn drive(told: fn(&Mailbox), is_told: fn(&Mailbox, Option<Instant>) -> bool) {
     let mailbox = Arc::new(Mailbox::default());

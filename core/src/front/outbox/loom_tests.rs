@@ -49,7 +49,7 @@ impl Counter {
     }
 }
 
-/// Runs these on threads of their own, the last on the present one; then nothing may be left.
+/// Runs each on its own thread, the last on the present one; then no output may be left.
 fn race<const N: usize>(acts: [fn(&Counter); N]) {
     let counter = Counter::new();
     let threads = acts.map(|act| {

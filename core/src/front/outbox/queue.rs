@@ -6,7 +6,7 @@ use std::mem;
 use super::super::securing::Secured;
 use crate::protocol::{Cause, Channel, ChannelState, MasterId, MasterSet};
 
-/// A backlog buffer larger than this is given back once it is empty. Larger: memory stays taken
+/// A backlog buffer larger than this is freed once it is empty. Larger: memory stays allocated
 /// after a burst. Smaller: a busy connection allocates for each burst.
 const KEPT_BACKLOG_BYTES: usize = 16 * 1024;
 
@@ -23,11 +23,11 @@ pub(in crate::front) struct Queue {
     troubles: Vec<Trouble>,
 }
 
-/// An encrypted connection that cannot go on, or should not.
+/// An encrypted connection that cannot continue, or should not.
 pub(in crate::front) struct Trouble {
     pub(in crate::front) master: MasterId,
     pub(in crate::front) generation: u32,
-    /// `None` if it is only time for a fresh one.
+    /// `None` if the channel only needs a fresh connection.
     pub(in crate::front) cause: Option<Cause>,
 }
 
@@ -36,15 +36,15 @@ pub(in crate::front) struct Trouble {
 struct Outlet {
     generation: u32,
     sink: Option<Sink>,
-    /// As the socket gets them. What has been encrypted is never dropped while the connection
-    /// stands, and never encrypted twice: the other side counts.
+    /// As the socket gets them. Encrypted bytes are never dropped while the connection is open, and
+    /// never encrypted twice: the other side counts records.
     backlog: Vec<u8>,
     channel: Option<Box<dyn Channel>>,
     /// What is yet to be encrypted; only with a channel.
     plain: Vec<u8>,
-    /// Its channel has said that a fresh connection should take its place.
+    /// Its channel has asked for a fresh connection in its place.
     is_worn: bool,
-    /// The connection is to be closed behind what the socket still takes.
+    /// The connection closes after the bytes that the socket still takes.
     closing: bool,
 }
 
@@ -83,8 +83,8 @@ impl Queue {
         }
     }
 
-    /// Takes bytes for a connection. Mostly nothing waits there, and then they are not copied but
-    /// exchanged with an empty buffer.
+    /// Takes bytes for a connection. Usually the backlog is empty: then the buffers are swapped,
+    /// not copied.
     pub(in crate::front) fn append(&mut self, master: MasterId, generation: u32, bytes: &mut Vec<u8>) {
         let Some(outlet) = self.outlets.get_mut(master.index()) else { return };
         if outlet.generation == generation && outlet.sink.is_some() {
@@ -94,7 +94,7 @@ impl Queue {
             } else {
                 behind.extend_from_slice(bytes);
             }
-            // A full socket is tried again when the driver finds room in it.
+            // The driver tries a full socket again when it has room.
             if !self.full.contains(master) {
                 self.pending.push(master);
             }
@@ -109,8 +109,8 @@ impl Queue {
         }
     }
 
-    /// Decrypts what came in on this connection. What is to be answered, such as an update of keys,
-    /// is written at once.
+    /// Decrypts what came in on this connection. An answer of the channel itself, such as to a key
+    /// update, is written at once.
     pub(super) fn decrypt(
         &mut self,
         master: MasterId,
@@ -138,7 +138,7 @@ impl Queue {
 
     /// Writes what the sockets take. Returns whether one of them has become full.
     ///
-    /// An error of a socket is not handled here: the driver's read side learns of it too, and tells
+    /// A socket's error is not handled here: the driver's read side also gets it, and passes it to
     /// the machine in order.
     pub(super) fn write(&mut self) -> bool {
         let mut became_full = false;
@@ -164,8 +164,7 @@ impl Queue {
 }
 
 impl Outlet {
-    /// Encrypts what is yet to be encrypted. Returns whether a fresh connection should take the
-    /// place of this one, once.
+    /// Encrypts the plain bytes. Returns `true` once if a fresh connection should replace this one.
     fn seal(&mut self) -> Result<bool, Cause> {
         let Some(channel) = &mut self.channel else { return Ok(false) };
         let sealed =
@@ -177,7 +176,7 @@ impl Outlet {
         }
         let was_worn = mem::replace(&mut self.is_worn, channel.is_worn());
         if sealed.is_err() {
-            // It is told once.
+            // It is reported once.
             self.channel = None;
             self.sink = None;
         }
@@ -198,8 +197,8 @@ impl Outlet {
     }
 }
 
-/// Writes what the socket takes of a backlog. Returns whether it has no more room. After an error
-/// nothing is left to be written.
+/// Writes what the socket takes of a backlog. Returns whether the socket is full. After an error
+/// the backlog is empty.
 pub(in crate::front) fn write(sink: &mut Sink, backlog: &mut Vec<u8>) -> bool {
     let (mut written, mut is_full) = (0, false);
     while let Some(rest) = backlog.get(written..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! What a slot is told reaches its watcher, in every interleaving.
+//! Every event of a slot reaches its watcher, in every interleaving.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! A claim of several resources, or of some that are shared: the keys and values of its scripts
+//! A claim of several or shared resources: the keys and values of its scripts
 //! (`wire/script/many.rs`).
 
 use std::time::Duration;
@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::protocol::{Action, Fleet, Mode, Request, Resource, Sentinel, Targets, Terms, Token};
 use crate::wire::{Decimal, put_argument};
 
-/// The name of one wait to write what is shared: it stands in the marks that keep new readers out.
+/// The name of one wait for a write lock: the marks that keep new readers out contain it.
 ///
-/// It is no secret, and is not derived from a token: everyone who may read the mark may know it.
+/// It is not secret, and is not derived from a token, since any client that can read the mark sees
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Wish([u8; Self::BYTES]);
 
@@ -28,21 +29,21 @@ impl Wish {
 /// RESP arguments in the order of the scripts.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct AllClaim {
-    /// What is written, then what is read.
+    /// Resources that are written, then those that are read.
     resources: Box<[Resource]>,
     written: usize,
     /// The keys of all targets: one of each that is written, three of each that is read.
     targets: Box<[u8]>,
-    /// The marks of what is written, where the attempt waits to write what is shared; of seats, the
-    /// mark of the one that comes next.
+    /// The marks of resources that are written, if the attempt may wait for readers; for seats, the
+    /// mark that reserves the next one.
     marks: Box<[u8]>,
-    /// The counters of all targets, where grants are numbered.
+    /// The counters of all targets, if grants are numbered.
     counters: Box<[u8]>,
     token: Box<[u8]>,
     /// How many are written and read, and the sentinels of those that are read.
     shape: Box<[u8]>,
     wish: Option<Wish>,
-    /// How many of them an acquisition takes; zero for all.
+    /// How many of the targets an acquisition takes; zero for all.
     takes: u16,
 }
 
@@ -55,7 +56,7 @@ impl AllClaim {
         let written: Vec<_> = written.collect();
         let read = targets.iter().filter_map(|(resource, mode)| match mode {
             Mode::Shared(group) => Some((resource, group)),
-            // A permit's claim is of the seat that it gets.
+            // A permit's claim names the seat that it gets.
             Mode::Exclusive | Mode::Permit { .. } => None,
         });
         let read: Vec<_> = read.collect();
@@ -135,7 +136,7 @@ impl AllClaim {
         self.written < self.resources.len()
     }
 
-    /// Whether an acquisition takes some of them, and not all.
+    /// Whether an acquisition takes only some of the targets.
     pub(crate) fn takes_some(&self) -> bool {
         self.takes > 0
     }
@@ -152,11 +153,11 @@ impl AllClaim {
         !self.counters.is_empty()
     }
 
-    /// Which keys and values a request carries.
+    /// The keys and values of a request.
     pub(crate) fn arguments(&self, request: &Request, fleet: Option<Fleet>) -> Arguments<'_> {
         let &Request { action, insists, waited, .. } = request;
         let acquires = action == Action::Acquire;
-        // What takes seats back names no mark: that ends soon.
+        // A request that gives seats back names no mark, since marks expire soon.
         let may_wish = match action {
             Action::Acquire => waited.is_some(),
             Action::Release | Action::Undo => !self.takes_some(),
@@ -184,7 +185,7 @@ pub(crate) struct Arguments<'a> {
     terms: Terms,
     insists: bool,
     tells: bool,
-    /// How many the script takes that takes seats, and reads none.
+    /// For the script that takes seats: how many it takes.
     takes: u16,
 }
 
@@ -227,7 +228,7 @@ impl Arguments<'_> {
         put_argument(out, self.flags().as_bytes());
         out.extend_from_slice(&claim.shape);
         if claim.takes_some() && self.takes == 0 {
-            // As for a claim of all of them, of which none is read.
+            // As for a claim of all of them that reads none.
             put_argument(out, b"0");
         }
         if let Some(wish) = self.wish {

@@ -1,5 +1,5 @@
-//! A claim whose script is given keys and values as they are: of a question, or of a token of which
-//! nobody says what it locked.
+//! A claim whose script gets keys and values unchanged: for an inspection, or for a token whose
+//! targets are unknown.
 
 use crate::protocol::Resource;
 use crate::wire::put_argument;
@@ -8,8 +8,8 @@ use crate::wire::put_argument;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct LiteralClaim {
     resources: Box<[Resource]>,
-    /// All keys, then the value, then names of keys which the script reads only if they are there:
-    /// a user needs no permission for them otherwise.
+    /// All keys, then the value, then names of keys that the script reads only if they exist:
+    /// otherwise the user needs no permission for them.
     arguments: Box<[u8]>,
     names: usize,
 }

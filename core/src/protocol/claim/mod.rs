@@ -21,25 +21,25 @@ pub struct Claim(Form);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Form {
-    /// Of one resource, exclusively. The bytes are RESP arguments as the commands carry them: the
-    /// key, the counter's key if the lock is fenced, then the token.
+    /// One resource, exclusively. The bytes are RESP arguments as in the commands: the key, the
+    /// counter's key if the lock is fenced, then the token.
     One {
         bytes: Arc<[u8]>,
-        /// Where the key ends, and where all keys do: a resource's name has at most 16 KiB.
+        /// The end of the key, and of all keys: a resource's name has at most 16 KiB.
         key: u16,
         keys: u16,
     },
-    /// Of several resources, or of some that are shared.
+    /// Several resources, or shared ones.
     All(Arc<AllClaim>),
-    /// Of keys of which it is not known what they hold.
+    /// Keys whose content is unknown.
     Literal(Arc<LiteralClaim>),
-    /// Of one resource, exclusively, with a place in its queue.
+    /// One resource, exclusively, with a place in its queue.
     Queued(Arc<QueuedClaim>),
 }
 
 impl Claim {
-    /// Puts targets and token into bytes, and the counters' keys if grants are numbered. With a
-    /// wish the attempt marks what it waits to write.
+    /// Encodes targets and token, and the counters' keys if grants are numbered. With a wish, the
+    /// attempt leaves marks on what it waits to write.
     pub fn new(targets: &Targets, token: Token, fenced: bool, wish: Option<Wish>) -> Self {
         match targets.as_one() {
             Some(resource) if wish.is_none() => Self::one(resource, token, fenced),
@@ -47,7 +47,7 @@ impl Claim {
         }
     }
 
-    /// Of one resource that is waited for fairly.
+    /// A claim of one resource with fair waiting.
     pub(crate) fn queued(resource: &Resource, token: Token, fenced: bool, place: QueuePlace) -> Self {
         Self(Form::Queued(Arc::new(QueuedClaim::new(resource, token, fenced, place))))
     }
@@ -57,7 +57,7 @@ impl Claim {
         self.as_queued().map_or(self, QueuedClaim::lock).clone()
     }
 
-    /// Of a window of a semaphore's seats, of which a master is to take `count`.
+    /// A claim of `count` seats from a window of a semaphore's seats.
     pub(crate) fn of_seats(
         name: &Resource,
         seats: &[Resource],
@@ -73,8 +73,8 @@ impl Claim {
         let counter = if fenced { resource.counter_key() } else { Vec::new() };
         let arguments = [resource.key(), &counter, &token.to_hex()];
         let most: usize = arguments.iter().map(|argument| MAX_OVERHEAD_BYTES + argument.len()).sum();
-        // What is kept has no byte more than it needs, so it is put together somewhere else: mostly
-        // on the stack.
+        // The stored bytes have no spare capacity, so they are built elsewhere first: usually on
+        // the stack.
         let (mut small, mut large) = ([0; 192], Vec::new());
         let whole = if most <= small.len() {
             small.as_mut_slice()
@@ -101,31 +101,30 @@ impl Claim {
         Self(Form::One { bytes: Arc::from(bytes), key, keys })
     }
 
-    /// Of a request that is about no key.
+    /// For a request without keys.
     pub(crate) fn none() -> Self {
         Self::of(&[], 0, 0)
     }
 
-    /// Of a request about these resources, whose holders may be any clients: the script gets their
-    /// keys, this value and the names of more keys.
+    /// For a request about these resources, whatever clients hold them: the script gets their keys,
+    /// this value and the names of more keys.
     pub(crate) fn asking(resources: &[Resource], value: &[u8], names: &[&[u8]]) -> Self {
         Self(Form::Literal(Arc::new(LiteralClaim::new(resources, value, names))))
     }
 
-    /// Of a release by a token that may have locked the resource alone, or shared it with any
-    /// group.
+    /// For a release by a token that may hold the resource alone or share it in any group.
     pub(crate) fn of_any_kind(resource: &Resource, token: Token) -> Self {
         Self::asking(std::slice::from_ref(resource), &token.to_hex(), &[&resource.shared_key()])
     }
 
-    /// Of the restart guard's marker, which has no token.
+    /// For the restart guard's marker, which has no token.
     pub(crate) fn marker() -> Self {
         let mut bytes = Vec::with_capacity(32);
         put_argument(&mut bytes, Fleet::MARKER.as_bytes());
         Self::of(&bytes, bytes.len(), bytes.len())
     }
 
-    /// What its scripts need, unless it is of one resource that is locked exclusively.
+    /// The data for its scripts, unless it claims one resource exclusively.
     pub(crate) fn as_all(&self) -> Option<&AllClaim> {
         match &self.0 {
             Form::All(all) => Some(all),
@@ -133,7 +132,7 @@ impl Claim {
         }
     }
 
-    /// The keys and values of its script, where it is not known what the keys hold.
+    /// The keys and values of its script, if the keys' content is unknown.
     pub(crate) fn as_literal(&self) -> Option<&LiteralClaim> {
         match &self.0 {
             Form::Literal(literal) => Some(literal),
@@ -141,7 +140,7 @@ impl Claim {
         }
     }
 
-    /// The keys and values of the scripts of the queue, where it has a place there.
+    /// The keys and values of the queue's scripts, if it has a place there.
     pub(crate) fn as_queued(&self) -> Option<&QueuedClaim> {
         match &self.0 {
             Form::Queued(queued) => Some(queued),
@@ -149,8 +148,7 @@ impl Claim {
         }
     }
 
-    /// The bytes of one resource that is locked exclusively, where its key ends, and where all keys
-    /// do.
+    /// For one exclusively locked resource: the bytes, the end of its key, and the end of all keys.
     fn one_resource(&self) -> Option<(&[u8], usize, usize)> {
         match &self.0 {
             Form::One { bytes, key, keys } => Some((bytes, usize::from(*key), usize::from(*keys))),
@@ -164,7 +162,7 @@ impl Claim {
         self.as_literal().map_or(0, LiteralClaim::names)
     }
 
-    /// Whether it is of one resource that is locked exclusively.
+    /// Whether it claims one resource exclusively.
     pub(crate) fn is_one(&self) -> bool {
         matches!(self.0, Form::One { .. })
     }
@@ -180,7 +178,7 @@ impl Claim {
         one.map(argument).into_iter().chain(more.into_iter().flatten().map(Resource::key))
     }
 
-    /// Whether something of it is shared.
+    /// Whether a part of it is shared.
     pub(crate) fn reads(&self) -> bool {
         self.as_all().is_some_and(AllClaim::reads)
     }
@@ -190,7 +188,7 @@ impl Claim {
         self.one_resource().is_none() || self.resources().any(Resource::is_seat)
     }
 
-    /// Whether both are about the same keys and token, or the same place in a queue.
+    /// Whether both have the same keys and token, or the same place in a queue.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (
@@ -211,8 +209,8 @@ impl Claim {
         }
     }
 
-    /// The token as it is kept, the same for one token in each form that acquires; none where none
-    /// is known.
+    /// The token's stored bytes, equal for one token in every form that acquires; `None` if no
+    /// token is known.
     pub(crate) fn token(&self) -> Option<&[u8]> {
         match &self.0 {
             Form::One { bytes, keys, .. } => bytes.get(usize::from(*keys)..),
@@ -231,8 +229,8 @@ impl Claim {
         }
     }
 
-    /// Appends the key, the counter's if it is wanted, `marker` as the last one, and the token: of
-    /// one resource.
+    /// For one resource: appends its key, the counter's if requested, `marker` as the last key, and
+    /// the token.
     pub(crate) fn put(&self, with_counter: bool, marker: Option<&str>, out: &mut Vec<u8>) {
         if let Some((bytes, _, keys)) = self.one_resource() {
             if with_counter {
@@ -260,7 +258,7 @@ impl Claim {
     }
 }
 
-/// What a RESP argument says: without the length before it and the line's end behind it.
+/// The content of a RESP argument, without its length and its line end.
 fn argument(bytes: &[u8]) -> &[u8] {
     let length = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     bytes.get(length..bytes.len().saturating_sub(2)).unwrap_or_default()

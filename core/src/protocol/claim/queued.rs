@@ -1,6 +1,5 @@
-//! A claim of one resource with a place in the queue of those that wait fairly for it: the keys and
-//! values of the scripts of the queue (`wire/script/queue.rs`). All other requests are those of the
-//! lock alone.
+//! A claim of one resource with a place in the queue of its fair waiters: the keys and values of
+//! the scripts of the queue (`wire/script/queue.rs`). All other requests are those of a plain lock.
 
 use super::Claim;
 use crate::protocol::{Action, FencingToken, Fleet, QueuePlace, Request, Resource, Terms, Token};
@@ -44,8 +43,8 @@ impl QueuedClaim {
         self.place
     }
 
-    /// What the script of the queue is given for this request; `None` for what is about the lock
-    /// alone.
+    /// The arguments of the queue's script for this request; `None` if the request is about the
+    /// lock alone.
     pub(crate) fn arguments(&self, request: &Request, fleet: Option<Fleet>) -> Option<QueueArguments<'_>> {
         let acquires = match request.action {
             Action::Acquire => true,
@@ -75,9 +74,9 @@ struct Entering {
     counts: bool,
     terms: Terms,
     life: u64,
-    /// The least number that the place is to have.
+    /// The smallest number that the place may have.
     number: Option<FencingToken>,
-    /// Whether it is to have no larger one either.
+    /// Whether it must have exactly that number.
     is_exact: bool,
 }
 

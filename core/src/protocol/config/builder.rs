@@ -79,18 +79,16 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets how long a request waits for a lock unless the request sets its own timeout.
-    /// Default: 10 s.
+    /// Sets how long a request waits for a lock if it does not set its own timeout. Default: 10 s.
     ///
-    /// `None` waits for as long as it takes, and zero is a single try. More than [`Ttl::MAX`] is
-    /// refused.
+    /// `None` waits without a limit, and zero is a single try. More than [`Ttl::MAX`] is refused.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
     }
 
-    /// Sets how long after the grant a lock is renewed, for locks that are renewed without a limit
-    /// of their own. Default: one hour.
+    /// Sets how long after the grant a lock is renewed, if its request sets no limit. Default: one
+    /// hour.
     ///
     /// A holder that hangs excludes all other clients for at most this time plus one TTL. `None`
     /// means as long as the guard exists. Zero and more than [`Ttl::MAX`] are refused: for a lock
@@ -106,14 +104,13 @@ impl ConfigBuilder {
     /// while the other masters can decide, so a longer timeout costs time only if a majority is
     /// silent.
     ///
-    /// The default is for busy hosts. Time in which this process does not get to write or read is
-    /// not counted, but a server that waits for a processor looks like a silent one. Measured with
-    /// three servers and a client on 2 cores, beside up to 16 busy loops, writers to disk, or
-    /// shells that start programs: 31 of 136,000 locks and releases took longer than 50 ms, the
-    /// longest 143 ms (median 0.15 ms or less). A container that has used up its CPU quota is
-    /// stopped for up to 100 ms, the period of the quota on Linux. With less than 200 ms, a release
-    /// on such a host can end as [`Unknown`](crate::front::ReleaseError::Unknown) although nothing
-    /// is wrong.
+    /// The default is for busy hosts. Time in which this process cannot write or read does not
+    /// count, but a server that waits for a processor looks like a silent one. Measured with three
+    /// servers and a client on 2 cores, next to up to 16 busy loops, writers to disk, or shells
+    /// that start programs: 31 of 136,000 locks and releases took longer than 50 ms, the longest
+    /// 143 ms (median 0.15 ms or less). A container that has used up its CPU quota is stopped for
+    /// up to 100 ms, the period of the quota on Linux. With less than 200 ms, a release on such a
+    /// host can end as [`Unknown`](crate::front::ReleaseError::Unknown) although nothing is wrong.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
         self
@@ -122,13 +119,14 @@ impl ConfigBuilder {
     /// Sets how long a round waits for a connection that is being opened. Default: 250 ms.
     ///
     /// A round does not wait for a master that is known to be down. If a master's name has several
-    /// addresses, the next one is tried after a quarter of this time, beside those before it.
+    /// addresses, the next one is tried after a quarter of this time, in parallel with the earlier
+    /// ones.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
     }
 
-    /// Sets the bounds of the random pause before another attempt, where no master notifies this
+    /// Sets the bounds of the random pause before another attempt when masters do not notify this
     /// client. Default: 50 to 150 ms.
     ///
     /// The upper bound also limits how long a process that has just had a lock lets other clients
@@ -177,13 +175,13 @@ impl ConfigBuilder {
     /// Sets what the keys on the masters begin with, before the name of a resource. Default:
     /// nothing.
     ///
-    /// Applications that share masters keep their locks apart with it: with the prefix `app:`, the
+    /// It keeps the locks of applications that share masters apart: with the prefix `app:`, the
     /// resource `job` is the key `app:job`. Guards, errors, spans and events show `job`. A prefix
     /// has at most 1,024 bytes.
     ///
     /// All clients of a resource must use the same prefix: clients with different prefixes do not
     /// exclude each other. Fencing tokens belong to the key ([`Resource::counter_key`]), so a new
-    /// prefix starts the numbers again. The marker of the restart guard ([`Fleet::MARKER`]) has no
+    /// prefix restarts the numbers. The marker of the restart guard ([`Fleet::MARKER`]) has no
     /// prefix: a server that loses its data loses the keys of all applications. So all clients of a
     /// server must agree on the longest TTL and the number of masters, whatever their prefix.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
@@ -203,19 +201,20 @@ impl ConfigBuilder {
     /// of the locks' database, after a promotion, when it gets its first replica, and when its last
     /// one has been away for `repl-backlog-ttl`. The guard does not notice single evicted keys, nor
     /// an old snapshot that was restored with its marker. It does not cover a split brain, a
-    /// promotion while the old primary goes on: then both vote, unless the URL says how many
-    /// replicas the master has ([`Endpoint::with_replicas`]). Without that, a master with replicas
-    /// has the warning [`Warning::UndeclaredReplicas`](crate::Warning).
+    /// promotion while the old primary is still running: then both vote, unless the URL says how
+    /// many replicas the master has ([`Endpoint::with_replicas`]). Without that, a master with
+    /// replicas has the warning [`Warning::UndeclaredReplicas`](crate::Warning).
     ///
     /// Every client of these masters must use the guard with the same TTL and the same number of
     /// masters. A master whose marker ([`Fleet::MARKER`]) says otherwise is a configuration error,
     /// and no lock is granted. Masters that are new to the guard do not vote for `longest_ttl`
-    /// after the first connection either, unless they are told that nothing can be locked yet
-    /// ([`Locker::bootstrap`](crate::front::Locker::bootstrap)).
+    /// after the first connection either, unless
+    /// [`Locker::bootstrap`](crate::front::Locker::bootstrap) declares that nothing can be locked
+    /// yet.
     ///
     /// To change the TTL or the masters: end all clients, wait for the longest TTL that they used,
     /// delete the marker on every master, and start the clients with the new settings. They wait
-    /// for the new TTL once more.
+    /// for the new TTL again.
     pub fn restart_guard(mut self, longest_ttl: Duration) -> Self {
         self.restart_guard = Some(longest_ttl);
         self
@@ -232,7 +231,7 @@ impl ConfigBuilder {
     /// yes.
     ///
     /// This uses `CLIENT TRACKING` (Redis 6 and later, Valkey) on the existing connection, and only
-    /// while a request waits. Without it, and with servers or proxies that do not support it, a
+    /// while a request waits. Without it, or with servers or proxies that do not support it, a
     /// waiter retries after the pause of [`Self::retry_delay`]. Turn it off behind a proxy that
     /// accepts the command but forwards no notifications: there a waiter waits until the key
     /// expires.
@@ -241,23 +240,23 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets after how long without an answer a master is sent a `PING`, so that nothing in between
-    /// ends the connection because it is quiet. Default: none is sent.
+    /// Sets after how long without traffic a `PING` is sent to a master, so that nothing in between
+    /// closes the connection as idle. Default: never.
     ///
-    /// It is for load balancers and managed services that end quiet connections, or forget them: a
-    /// connection that was forgotten costs the first request after it `request_timeout`. Take less
-    /// than their limit, such as four minutes where that is five. A master that does not answer is
-    /// connected anew, as after any request. An answer is no vote.
+    /// It is for load balancers and managed services that close idle connections, or forget them:
+    /// on a forgotten connection, the next request takes `request_timeout`. Choose less than their
+    /// limit, such as four minutes if that is five. A master that does not answer is reconnected,
+    /// as after any request. An answer is not a vote.
     ///
-    /// TCP connections also have the system's keep-alive, after 60 s, which costs nothing and finds
-    /// servers that are gone. Zero and more than [`Ttl::MAX`] are refused.
+    /// TCP connections also use the system's keep-alive, after 60 s, which costs nothing and
+    /// detects servers that are gone. Zero and more than [`Ttl::MAX`] are refused.
     pub fn keep_alive(mut self, quiet: Duration) -> Self {
         self.keep_alive = Some(quiet);
         self
     }
 
-    /// Sets who is asked for the user and the password at each login, in place of the URLs: for
-    /// credentials that change. Default: the URLs say it.
+    /// Sets the provider of the user and the password for each login, in place of the URLs: for
+    /// credentials that change. Default: those of the URLs.
     ///
     /// For a password in a file, `?password-file=` in the URL is simpler
     /// ([`Endpoint::with_password_file`]).
@@ -267,7 +266,8 @@ impl ConfigBuilder {
     }
 
     /// Sets whether a retry asks one master before the others, which keeps clients that try at the
-    /// same time from splitting the votes. Default: yes. For measuring what it does.
+    /// same time from splitting the votes. Default: yes. It can be turned off to measure its
+    /// effect.
     #[cfg(feature = "internals")]
     pub(crate) fn ask_one_first(mut self, wanted: bool) -> Self {
         self.first_alone = wanted;
@@ -275,29 +275,29 @@ impl ConfigBuilder {
     }
 
     /// Sets whether a single try is repeated if clients that asked at the same instant split the
-    /// votes. Default: yes. For measuring what it does, and for searches that end with the first
-    /// round.
+    /// votes. Default: yes. It can be turned off to measure its effect, and for searches that end
+    /// with the first round.
     #[cfg(feature = "internals")]
     pub(crate) fn settle_splits(mut self, wanted: bool) -> Self {
         self.settles_splits = wanted;
         self
     }
 
-    /// Sets how connections are encrypted to masters whose URLs ask for TLS (`rediss://`): mostly a
-    /// `Tls` of `quorlock-tls`, which transports show with their feature `tls`. Default: as the
-    /// URL's parameters say, and as the system does.
+    /// Sets how connections are encrypted to masters whose URLs ask for TLS (`rediss://`): usually
+    /// a `Tls` of `quorlock-tls`, which transports re-export with their feature `tls`. Default: the
+    /// URL's parameters and the system's settings.
     pub fn tls(mut self, security: impl Security) -> Self {
         self.security = Some(Arc::new(security));
         self
     }
 
-    /// Sets where servers are reached from here. Sentinels and the nodes of a cluster name
-    /// addresses as they know them; behind NAT, and where they run in containers, those are others
-    /// outside. Default: at the address that is named.
+    /// Sets a map from the addresses that servers report to those that are reachable from here.
+    /// Sentinels and cluster nodes report addresses as they know them; behind NAT, or in
+    /// containers, the addresses outside differ. Default: the reported address.
     ///
     /// It is called before each connection is opened, also to the addresses of URLs, on the thread
-    /// that drives the sockets, and must not block. What it does not know it returns as it is. If
-    /// it panics, the connection goes to the address that was named.
+    /// that drives the sockets, and must not block. It returns an unknown address unchanged. If it
+    /// panics, the connection goes to the reported address.
     pub fn address_map(mut self, map: impl Fn(&Address) -> Address + Send + Sync + 'static) -> Self {
         self.address_map = Some(AddressMap(Arc::new(map)));
         self
@@ -309,8 +309,8 @@ impl ConfigBuilder {
     /// Settings that cannot work: no master, more than 64 masters, one master twice, an unusable
     /// URL, a duration of zero (except [`Self::timeout`], where it means a single try) or of more
     /// than [`Ttl::MAX`], a TTL that leaves no validity, replicas without the restart guard,
-    /// masters behind Sentinels or in a cluster whose failovers nothing covers, and a prefix with
-    /// which a key could be one that Quorlock needs itself.
+    /// masters behind Sentinels or in a cluster whose failovers no setting covers, and a prefix
+    /// with which a key could collide with one that Quorlock needs itself.
     pub fn build(mut self) -> Result<Config, ConfigError> {
         let named = self.masters.len();
         let numbered = (1..).zip(mem::take(&mut self.masters));
@@ -332,7 +332,7 @@ impl ConfigBuilder {
             }
         }
         self.check_bounds()?;
-        // A Redis client name may hold no space and no line break (CLIENT SETNAME).
+        // A Redis client name must not contain a space or a line break (CLIENT SETNAME).
         if let Some(name) = &self.client_name {
             if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
                 return Err(ConfigError::UnusableClientName);
@@ -388,7 +388,7 @@ impl ConfigBuilder {
     }
 }
 
-/// Whether a failover of this master may lose locks, and its URL does not say so.
+/// Whether a failover of this master may lose locks although its URL does not say so.
 fn loses_locks_unsaid(master: &Endpoint, is_guarded: bool) -> bool {
     let is_covered = is_guarded && master.replicas() > 0;
     master.discovery().is_some() && !is_covered && master.failover().is_none()

@@ -1,4 +1,5 @@
-//! Configurations from files, by serde. The builder checks the settings, so the errors are its own.
+//! Configurations from files, by serde. The builder checks the settings, so the errors are the
+//! builder's.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,9 +13,8 @@ use crate::protocol::EvictionPolicy;
 /// With the feature `serde`: a table with `masters`, and any of the builder's other settings under
 /// their names.
 ///
-/// `masters` is a list of URLs, or one text in which commas separate them. A duration is a text
-/// such as `"500ms"`, `"1.5s"` or `"2m"`; a pair of bounds is a list of two; `"none"` means no
-/// limit.
+/// `masters` is a list of URLs, or one text with commas between them. A duration is a text such as
+/// `"500ms"`, `"1.5s"` or `"2m"`; a pair of bounds is a list of two; `"none"` means no limit.
 impl<'de> Deserialize<'de> for Config {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let settings = Settings::deserialize(deserializer)?;
@@ -75,7 +75,7 @@ impl Settings {
     }
 }
 
-/// The builder with this setting, if it is there.
+/// The builder with this setting, if the file has it.
 fn with<T>(
     builder: ConfigBuilder,
     value: Option<T>,
@@ -103,7 +103,7 @@ impl TryFrom<String> for Span {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        // `M` would be a month, which nobody means.
+        // humantime reads `M` as a month, which is hardly intended.
         let duration = humantime::parse_duration(&text).ok().filter(|_| !text.contains('M'));
         duration.map(Self).ok_or("needs a duration such as \"500ms\", \"1.5s\" or \"2m\"")
     }

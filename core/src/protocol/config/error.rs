@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, in words that say what to do.
+//! The errors of a configuration, with texts that say what to do.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,7 @@ use crate::endpoint::EndpointError;
 use crate::protocol::units::Span;
 use crate::protocol::{Group, Quorum, Resource, Targets, Ttl};
 
-/// What is wrong with a configuration, or with a value that a request names.
+/// An invalid setting of a configuration, or an invalid value of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -19,23 +19,23 @@ pub enum ConfigError {
         /// How many.
         masters: usize,
     },
-    /// One address stands twice in the list: it would vote twice.
+    /// One address is in the list twice: it would vote twice.
     SameMasterTwice {
         /// The address.
         master: String,
     },
-    /// A master's URL cannot be used. The URL is not repeated, for it may hold a password.
+    /// A master's URL cannot be used. The URL is not repeated, because it may contain a password.
     Endpoint {
         /// Its place in the list, counted from 1.
         place: usize,
-        /// How many masters are named.
+        /// The number of masters in the list.
         masters: usize,
         /// What is wrong with it.
         error: EndpointError,
     },
-    /// The name of what is to be locked is empty.
+    /// The resource's name is empty.
     EmptyResource,
-    /// The name of what is to be locked is longer than [`Resource::MAX_BYTES`].
+    /// The resource's name is longer than [`Resource::MAX_BYTES`].
     OversizedResource {
         /// Its length.
         bytes: usize,
@@ -50,11 +50,11 @@ pub enum ConfigError {
         /// The resource.
         resource: Resource,
     },
-    /// A lock that was handed over is resumed as another one: of other resources, or shared where
-    /// it was not.
+    /// A lock that was handed over was resumed as another one: of other resources, or as a shared
+    /// one although it was exclusive.
     ResumedAsAnother,
-    /// A lock of several resources, of shared ones or of permits is to be waited for fairly. That
-    /// is for an exclusive lock of one resource.
+    /// Fair waiting was requested for several resources, shared ones or permits. It is for an
+    /// exclusive lock of one resource.
     FairOfSeveral,
     /// A semaphore has no permit, or more than [`Targets::MAX_PERMITS`].
     UnusablePermits {
@@ -78,12 +78,12 @@ pub enum ConfigError {
     ZeroTtl,
     /// The TTL is more than [`Ttl::MAX`].
     OversizedTtl {
-        /// What was asked for.
+        /// The requested value.
         ttl: Duration,
     },
     /// The TTL leaves no validity once the drift and one request timeout are subtracted.
     TtlTooShort {
-        /// What was asked for.
+        /// The requested value.
         ttl: Duration,
         /// What it must exceed.
         more_than: Duration,
@@ -93,18 +93,18 @@ pub enum ConfigError {
         /// The name of the setting.
         setting: &'static str,
     },
-    /// A span beyond [`Ttl::MAX`] is a mistake.
+    /// A span is longer than [`Ttl::MAX`].
     EndlessSpan {
         /// The name of the setting.
         setting: &'static str,
-        /// What was asked for.
+        /// The requested value.
         span: Duration,
     },
-    /// A limit beyond [`Ttl::MAX`] on what may also have none.
+    /// A limit is longer than [`Ttl::MAX`]; the setting may also be unlimited.
     EndlessLimit {
         /// The name of the setting.
         setting: &'static str,
-        /// What was asked for.
+        /// The requested value.
         limit: Duration,
     },
     /// The lower bound is above the upper one.
@@ -117,53 +117,53 @@ pub enum ConfigError {
         /// The name of the setting.
         setting: &'static str,
     },
-    /// A TTL beyond the longest that the restart guard was told.
+    /// A TTL is longer than the restart guard's longest TTL.
     TtlAboveFleet {
-        /// What was asked for.
+        /// The requested value.
         ttl: Duration,
-        /// What was said to be the longest.
+        /// The restart guard's longest TTL.
         longest: Duration,
     },
-    /// A master's URL has `replicas=`, and the restart guard is off: without it a replica that is
-    /// promoted would not wait for locks that end early there.
+    /// A master's URL has `replicas=`, but the restart guard is off: without it a promoted replica
+    /// would not wait for locks that end early there.
     ReplicasWithoutGuard {
         /// The address.
         master: String,
     },
     /// A master's server is found by Sentinels or in a cluster, so it changes with each failover,
-    /// and its URL does not say what becomes of locks then.
+    /// and its URL does not say what happens to locks then.
     FailoverUnguarded {
         /// The master.
         master: String,
     },
-    /// A lock is to be fenced, and one of the masters may lose its numbers at a failover
+    /// A fenced lock was requested, but one of the masters may lose its numbers at a failover
     /// ([`Failover::MayLoseLocks`](crate::Failover::MayLoseLocks)).
     FencedThoughLost {
         /// The master.
         master: String,
     },
-    /// The name is one under which fencing counters or the restart guard keep what they need.
+    /// The name is reserved for fencing counters or the restart guard.
     ReservedResource,
     /// The prefix is longer than 1,024 bytes.
     OversizedPrefix {
         /// Its length.
         bytes: usize,
     },
-    /// With this prefix a resource could have a key that fencing counters or the restart guard
-    /// need.
+    /// With this prefix a resource's key could collide with one of fencing counters or the restart
+    /// guard.
     ReservedPrefix,
-    /// A variable of the environment that has to be set is not, or is empty.
+    /// A required environment variable is not set, or is empty.
     UnsetVariable {
         /// Its name.
         variable: &'static str,
     },
-    /// A variable of the environment is not valid UTF-8.
+    /// An environment variable is not valid UTF-8.
     VariableNotText {
         /// Its name.
         variable: &'static str,
     },
-    /// A client name that Redis would refuse: empty, or with a space, a line break or something
-    /// beyond ASCII.
+    /// A client name that Redis would refuse: empty, or with a space, a line break or a character
+    /// outside ASCII.
     UnusableClientName,
 }
 

@@ -20,7 +20,7 @@ use super::{
 use crate::endpoint::{Address, Endpoint, Failover};
 use crate::wire::ServerError;
 
-/// A checked configuration: every value of this type can be used.
+/// A checked configuration: every value of this type is valid.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) masters: Arc<[Endpoint]>,
@@ -38,7 +38,7 @@ pub struct Config {
     pub(crate) max_locks: usize,
     pub(crate) client_name: Option<String>,
     pub(crate) prefix: Arc<str>,
-    /// Without the replicas, which each master has of its own.
+    /// Without the number of replicas, which differs between masters.
     pub(crate) fleet: Option<Fleet>,
     pub(crate) allowed_evictions: Vec<EvictionPolicy>,
     pub(crate) wake_ups: bool,
@@ -50,7 +50,7 @@ pub struct Config {
     pub(crate) address_map: Option<AddressMap>,
 }
 
-/// Where servers are reached from here.
+/// Maps reported addresses to those that are reachable from here.
 #[derive(Clone)]
 pub(crate) struct AddressMap(pub(crate) Arc<dyn Fn(&Address) -> Address + Send + Sync>);
 
@@ -95,13 +95,13 @@ impl Config {
         self.ttl
     }
 
-    /// Returns how long a request waits for a lock unless it sets its own timeout; `None` for no
-    /// limit.
+    /// Returns how long a request waits for a lock if it does not set its own timeout; `None` for
+    /// no limit.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// Returns how long locks are renewed that have no limit of their own; `None` for no limit.
+    /// Returns how long a lock is renewed if its request sets no limit; `None` for no limit.
     pub fn longest_hold(&self) -> Option<Duration> {
         (self.longest_hold != Duration::MAX).then_some(self.longest_hold)
     }
@@ -160,17 +160,16 @@ impl Config {
         Resource::with_prefix(&self.prefix, name.as_ref())
     }
 
-    /// What a lock of one resource is about.
+    /// The targets of a lock of one resource.
     pub(crate) fn one(&self, name: impl AsRef<[u8]>) -> Result<Targets, ConfigError> {
         self.resource(name).map(Into::into)
     }
 
-    /// Returns what a lock of these targets is about, with the prefix of this configuration in
-    /// their keys.
+    /// Returns these targets for one lock, with the prefix of this configuration in their keys.
     ///
     /// # Errors
-    /// Those of [`Config::resource`], [`ConfigError::NoTarget`], [`ConfigError::TooManyTargets`]
-    /// and [`ConfigError::ConflictingGroups`].
+    /// The errors of [`Config::resource`], [`ConfigError::NoTarget`],
+    /// [`ConfigError::TooManyTargets`] and [`ConfigError::ConflictingGroups`].
     pub fn targets(&self, targets: impl IntoIterator<Item = Target>) -> Result<Targets, ConfigError> {
         Targets::new(&self.prefix, targets)
     }
@@ -178,7 +177,7 @@ impl Config {
     /// Returns the target of a lock that takes one of a semaphore's permits.
     ///
     /// # Errors
-    /// Those of [`Config::resource`], and [`ConfigError::UnusablePermits`].
+    /// The errors of [`Config::resource`], and [`ConfigError::UnusablePermits`].
     pub fn permits(&self, name: impl AsRef<[u8]>, permits: u32) -> Result<Targets, ConfigError> {
         Targets::permit(self.resource(name)?, permits)
     }
@@ -186,7 +185,7 @@ impl Config {
     /// Returns the target of a lock that takes `at_once` of a semaphore's permits.
     ///
     /// # Errors
-    /// Those of [`Config::permits`], and [`ConfigError::UnusablePermitsAtOnce`].
+    /// The errors of [`Config::permits`], and [`ConfigError::UnusablePermitsAtOnce`].
     pub fn permits_at_once(
         &self,
         name: impl AsRef<[u8]>,
@@ -216,8 +215,8 @@ impl Config {
         self.security.as_ref()
     }
 
-    /// Returns the same with what a transport has for TLS, unless a master's URL does not ask for
-    /// it or the configuration has its own.
+    /// Returns the same with the transport's TLS, if a master's URL asks for TLS and the
+    /// configuration has no TLS of its own.
     #[must_use]
     pub fn or_security(mut self, make: impl FnOnce() -> Arc<dyn Security>) -> Self {
         if self.security.is_none() && self.masters.iter().any(|master| master.tls().is_some()) {
@@ -226,7 +225,7 @@ impl Config {
         self
     }
 
-    /// Returns after how long without an answer a master is sent a `PING`, if it is.
+    /// Returns after how long without traffic a `PING` is sent to a master; `None` for never.
     pub fn keep_alive(&self) -> Option<Duration> {
         self.keep_alive
     }
@@ -241,13 +240,13 @@ impl Config {
         self.fleet.map(|fleet| Fleet { replicas: master.replicas().into(), ..fleet })
     }
 
-    /// The longest life that a key of any client may have been given, as far as is known.
+    /// The longest TTL that any client may have given a key, as far as is known.
     pub(crate) fn longest_ttl(&self) -> Ttl {
         self.fleet.map_or(Ttl::LONGEST, |fleet| fleet.longest_ttl)
     }
 
-    /// Why a master refused a login. If another login may be had without a change of the
-    /// configuration, that is no error of the configuration.
+    /// Why a master refused a login. It is no configuration error if the next login may be another
+    /// one without a change of the configuration.
     pub(crate) fn refused_login(&self, master: &Endpoint, error: ServerError) -> Cause {
         if self.credentials.is_some() || master.password_file().is_some() {
             Cause::LoginRefused(error)
@@ -277,7 +276,7 @@ impl Config {
         }
     }
 
-    /// Whether a server may remove keys in this way.
+    /// Whether the configuration accepts this eviction policy.
     pub(crate) fn allows_eviction(&self, policy: EvictionPolicy) -> bool {
         self.fleet.is_none()
             || policy == EvictionPolicy::NoEviction

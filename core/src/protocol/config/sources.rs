@@ -1,19 +1,19 @@
-//! Configurations from text: a list of masters, and variables of the environment.
+//! Configurations from text: a list of masters, and environment variables.
 
 use std::ffi::OsString;
 
 use super::{Config, ConfigBuilder, ConfigError};
 
 impl Config {
-    /// The variable of the environment with the masters: URLs separated by commas.
+    /// The environment variable with the masters: URLs separated by commas.
     pub const MASTERS_VARIABLE: &str = "QUORLOCK_MASTERS";
 
-    /// The variable of the environment with the prefix of keys.
+    /// The environment variable with the prefix of keys.
     pub const PREFIX_VARIABLE: &str = "QUORLOCK_PREFIX";
 
     /// Returns a configuration for the masters of a list, with every other setting at its default.
     ///
-    /// The list is URLs separated by commas. Write a comma inside of a URL as `%2C`, except between
+    /// The list is URLs separated by commas. Write a comma inside a URL as `%2C`, except between
     /// the hosts of one URL. Spaces around URLs and empty entries are ignored.
     ///
     /// # Errors
@@ -22,15 +22,15 @@ impl Config {
         ConfigBuilder::from_list(masters).build()
     }
 
-    /// Returns a configuration from the variables of the environment that the command `quorlock`
-    /// reads too:
+    /// Returns a configuration from the environment variables that the command `quorlock` also
+    /// reads:
     ///
     /// | variable | |
     /// |---|---|
     /// | `QUORLOCK_MASTERS` | the masters, as in [`Config::from_list`] |
     /// | `QUORLOCK_PREFIX` | the prefix of keys, as in [`ConfigBuilder::prefix`]; none if it is not set |
     ///
-    /// This crate asks nothing of the system, so the caller passes the function that reads a
+    /// This crate does not access the system, so the caller passes the function that reads a
     /// variable: [`std::env::var_os`].
     ///
     /// ```no_run
@@ -54,8 +54,8 @@ impl ConfigBuilder {
         Config::builder(Self::urls(masters))
     }
 
-    /// Returns the URLs of a list. What is behind a comma and has no scheme is another host of the
-    /// URL before it (`redis+sentinel://s1,s2/group`).
+    /// Returns the URLs of a list. Text after a comma that has no scheme is another host of the URL
+    /// before it (`redis+sentinel://s1,s2/group`).
     pub fn urls(list: &str) -> impl Iterator<Item = &str> {
         let mut rest = list;
         std::iter::from_fn(move || {
@@ -134,7 +134,7 @@ mod tests {
             assert!(said.starts_with("QUORLOCK_MASTERS is not set; "), "{said}");
         }
         assert_eq!(with(Some(" ")).unwrap_err(), ConfigError::NoMasters);
-        // What reads the real environment has the right form.
+        // The function that reads the real environment has the right type.
         drop(Config::from_env(std::env::var_os));
     }
 

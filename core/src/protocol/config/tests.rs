@@ -1,4 +1,4 @@
-//! Settings that are used and settings that are refused.
+//! Settings that are accepted and settings that are refused.
 
 use super::*;
 use crate::endpoint::EndpointError;

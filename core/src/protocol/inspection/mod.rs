@@ -1,4 +1,4 @@
-//! What masters say of a lock to a client that only asks.
+//! The masters' answers about a lock, for a client that only asks.
 
 use std::error::Error;
 use std::fmt;
@@ -15,12 +15,11 @@ use crate::endpoint::Endpoint;
 mod permits;
 mod told;
 
-/// What the masters say of a lock, and what that amounts to: the answer of
+/// The masters' answers about a lock, and the resulting state: the answer of
 /// [`Locker::inspect`](crate::front::Locker::inspect).
 ///
-/// It is of the moment in which each master answered. By the time that it is read, a free
-/// lock may be held and a held one free: it is for people, for tests and for metrics. To hold the
-/// lock, take it.
+/// Each answer is a snapshot. By the time it is read, a free lock may be held and a held one free:
+/// it is for people, for tests and for metrics. To hold the lock, take it.
 ///
 /// It displays as one sentence, such as `held by one holder on 3 of 3 masters (quorum 2), 9.8 s
 /// left` or `3 readers, the last ends in 4 s; on 3 of 3 masters (quorum 2)`. No token is in it.
@@ -33,17 +32,17 @@ pub struct Inspection {
     pub(crate) verdict: Verdict,
 }
 
-/// What the answers amount to, and the counts behind it.
+/// The resulting state, and the counts behind it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Verdict {
     pub(crate) state: LockState,
-    /// How many masters told what counts.
+    /// How many masters gave an answer that counts.
     pub(crate) answered: usize,
     /// How many of them would grant the lock.
     pub(crate) free: usize,
     /// Each holder of a key alone, with the number of masters that have its key.
     pub(crate) holders: Vec<(Holder, usize)>,
-    /// Each of those who share a key, with the number of masters that have its entry.
+    /// Each holder that shares a key, with the number of masters that have its entry.
     pub(crate) sharers: Vec<(Holder, usize)>,
     /// Each group, with the number of masters that have its key.
     pub(crate) groups: Vec<(Group, usize)>,
@@ -57,12 +56,12 @@ impl Inspection {
         &self.resource
     }
 
-    /// Returns what the answers amount to.
+    /// Returns the lock's state according to the answers.
     pub fn state(&self) -> LockState {
         self.verdict.state
     }
 
-    /// Returns whether one holder has the lock on a quorum of masters, or some who share it have.
+    /// Returns whether one holder, or several that share it, have the lock on a quorum of masters.
     pub fn is_held(&self) -> bool {
         matches!(self.verdict.state, LockState::Held(_) | LockState::Shared(_))
     }
@@ -72,8 +71,8 @@ impl Inspection {
         self.verdict.state == LockState::Free
     }
 
-    /// Returns whether the lock is held on a quorum of masters with a token of ours: one that a
-    /// guard of the locker has, or one that was named to the request.
+    /// Returns whether the lock is held on a quorum of masters with a token of ours: that of a
+    /// guard of the locker, or one that was passed to the request.
     pub fn is_ours(&self) -> bool {
         match self.verdict.state {
             LockState::Held(holding) => holding.holder.is_ours,
@@ -83,7 +82,7 @@ impl Inspection {
     }
 
     /// Returns how long the lock stays held if it is neither renewed nor released: as long as a
-    /// quorum of masters has its key, or the entry of one who shares it. `None` if it is not held,
+    /// quorum of masters has its key, or the entry of one of its sharers. `None` if it is not held,
     /// or never expires.
     pub fn remaining(&self) -> Option<Duration> {
         match self.verdict.state {
@@ -101,15 +100,15 @@ impl Inspection {
     }
 
     /// Returns each holder of a key alone, with the number of masters that have it, in the order in
-    /// which the masters name them. More than one is what a contended lock looks like for a moment.
+    /// which the masters name them. A contended lock can have more than one for a moment.
     pub fn holders(&self) -> impl Iterator<Item = (Holder, usize)> {
         self.verdict.holders.iter().copied()
     }
 
-    /// Returns each of those who share the lock, with the number of masters that have its entry, in
-    /// the order in which the masters name them: those that end last at first. Who is on fewer
-    /// masters than a quorum has just come, or is gone already, and does not hold the lock. A
-    /// master tells 1,000 at most.
+    /// Returns each holder that shares the lock, with the number of masters that have its entry, in
+    /// the order in which the masters name them: those that end last come first. A sharer on fewer
+    /// masters than a quorum has just started or already ended, and does not hold the lock. A
+    /// master names 1,000 at most.
     pub fn sharers(&self) -> impl Iterator<Item = (Holder, usize)> {
         self.verdict.sharers.iter().copied()
     }
@@ -119,8 +118,8 @@ impl Inspection {
         self.quorum
     }
 
-    /// Returns the number of masters that told what counts. A master that came back without its
-    /// data, and has no key, does not count.
+    /// Returns the number of masters whose answers count. A master that came back without its data,
+    /// and has no key, does not count.
     pub fn answered(&self) -> usize {
         self.verdict.answered
     }
@@ -130,7 +129,7 @@ impl Inspection {
         self.verdict.free
     }
 
-    /// Returns each master with what it said, or why it has no vote, in the order of the
+    /// Returns each master with its answer, or why it has no vote, in the order of the
     /// configuration.
     pub fn masters(&self) -> impl Iterator<Item = (&Endpoint, Result<&MasterAnswer, Cause>)> {
         let answers = self.answers.iter().map(|answer| answer.as_ref().map_err(|cause| *cause));
@@ -209,7 +208,7 @@ impl fmt::Display for Inspection {
     }
 }
 
-/// Prints how long a key lives.
+/// Prints the remaining life of a key.
 struct Left(Option<Duration>);
 
 impl fmt::Display for Left {
@@ -221,7 +220,7 @@ impl fmt::Display for Left {
     }
 }
 
-/// Prints those who share a lock: `3 readers`, `2 of group job:42`, or without a number `readers`.
+/// Prints the sharers of a lock: `3 readers`, `2 of group job:42`, or without a number `readers`.
 struct Crowd<'a>(&'a Group, Option<usize>);
 
 impl fmt::Display for Crowd<'_> {
@@ -237,18 +236,18 @@ impl fmt::Display for Crowd<'_> {
     }
 }
 
-/// What the masters' answers about a lock amount to.
+/// A lock's state according to the masters' answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LockState {
-    /// One holder has it alone on a quorum of masters.
+    /// One holder has it exclusively on a quorum of masters.
     Held(Holding),
-    /// Those of one group share it, each of them on a quorum of masters. Nobody else gets it
-    /// meanwhile; others of the same group do.
+    /// Holders of one group share it, each of them on a quorum of masters. Only others of the same
+    /// group can get it meanwhile.
     Shared(Sharing),
     /// No holder has it on a quorum of masters, and a quorum would grant it.
     Free,
-    /// Masters disagree: no holder has a quorum, and as they are none can get the lock alone.
+    /// Masters disagree: no holder has a quorum, and none can get the lock alone in this state.
     Split,
     /// It depends on masters that did not answer.
     Unknown,
@@ -266,28 +265,28 @@ pub struct Holding {
     pub remaining: Option<Duration>,
 }
 
-/// A lock that those of one group share. Each of them has entries on a quorum of masters.
+/// A lock that a group shares. Each holder has entries on a quorum of masters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Sharing {
-    /// How many share it; `None` if fewer masters than a quorum let this user read that. Above
-    /// 1,000, which is what a master tells, not all are counted.
+    /// How many share it; `None` if fewer masters than a quorum let this user read that. Masters
+    /// name 1,000 at most, so larger numbers are not exact.
     pub sharers: Option<usize>,
     /// Whether one of them has a token of ours.
     pub is_ours: bool,
     /// The number of masters where the group has the key.
     pub on: usize,
-    /// How long the last of them has it, unless it is renewed or released; `None` if it never
+    /// How long the last of them still has it, unless it is renewed or released; `None` if it never
     /// expires.
     pub remaining: Option<Duration>,
-    /// The number of masters with the mark of a writer that waits, or has died within the last
-    /// second. On a quorum of masters it keeps new readers out.
+    /// The number of masters with the mark of a writer that is waiting, or that stopped within the
+    /// last second. On a quorum of masters it keeps new readers out.
     pub wanted_on: usize,
 }
 
 /// Why masters could not be asked about a lock.
 ///
-/// That masters do not answer is no error: [`Inspection::masters`] has the cause for each.
+/// Masters that do not answer are no error: [`Inspection::masters`] has the cause for each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum InspectError {

@@ -1,4 +1,4 @@
-//! What masters say of a semaphore's permits.
+//! The masters' answers about a semaphore's permits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::{Cause, KeyState, LockState, Marker, Quorum, Resource, ServerFacts, Standing};
 use crate::endpoint::Endpoint;
 
-/// What the masters say of a semaphore, and what that amounts to: the answer of
+/// The masters' answers about a semaphore, and the resulting states: the answer of
 /// [`Semaphore::inspect`](crate::front::Semaphore::inspect).
 ///
-/// It is of the moment in which each master answered: it is for people, for tests and for metrics.
-/// To hold a permit, take one. Each permit is a lock of its own, so that it has a [`LockState`] of
-/// its own. Permits that clients with a larger number of permits hold above ours are not seen.
+/// Each answer is a snapshot: it is for people, for tests and for metrics. To hold a permit, take
+/// one. Each permit is its own lock, and so has its own [`LockState`]. Permits above ours, which
+/// clients with a larger number of permits may hold, are not included.
 ///
 /// It displays as one sentence, such as `permits 0 and 2 of 4 held`. No token is in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,20 +20,20 @@ pub struct SemaphoreInspection {
     pub(crate) masters: Arc<[Endpoint]>,
     pub(crate) quorum: Quorum,
     pub(crate) answers: Vec<Result<PermitsAnswer, Cause>>,
-    /// That of each permit, by its index.
+    /// Each permit's state, by its index.
     pub(crate) states: Vec<LockState>,
 }
 
-/// What one master said of a semaphore and of itself.
+/// One master's answer about a semaphore and itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PermitsAnswer {
-    /// What it has at the keys of those permits that have one, in the order of their indices.
-    /// Holders are told apart for each permit by itself.
+    /// The content of the permits' keys that exist, in the order of their indices. Holders are
+    /// lettered separately for each permit.
     pub keys: Vec<(u32, KeyState)>,
     /// Whether it votes.
     pub standing: Standing,
-    /// What it says of itself.
+    /// What it reports about itself.
     pub server: ServerFacts,
     pub(crate) marker: Marker,
 }
@@ -57,13 +57,13 @@ impl SemaphoreInspection {
         u32::try_from(self.states.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns each permit's index and what the answers about it amount to.
+    /// Returns each permit's index and its state according to the answers.
     pub fn states(&self) -> impl Iterator<Item = (u32, LockState)> {
         (0..).zip(self.states.iter().copied())
     }
 
-    /// Returns the permits that have a holder on a quorum of masters: the index of each, the holder
-    /// and for how long.
+    /// Returns the permits that have a holder on a quorum of masters: each one's index, holder and
+    /// remaining time.
     pub fn held(&self) -> impl Iterator<Item = (u32, super::Holding)> {
         self.states().filter_map(|(index, state)| match state {
             LockState::Held(holding) => Some((index, holding)),
@@ -76,8 +76,8 @@ impl SemaphoreInspection {
         self.states().filter_map(|(index, state)| (state == LockState::Free).then_some(index))
     }
 
-    /// Returns the indices of the permits that are held with a token of ours: one that a permit of
-    /// the locker has, or one that was named to the request.
+    /// Returns the indices of the permits that are held with a token of ours: that of a permit of
+    /// the locker, or one that was passed to the request.
     pub fn ours(&self) -> impl Iterator<Item = u32> {
         self.held().filter_map(|(index, holding)| holding.holder.is_ours().then_some(index))
     }
@@ -92,7 +92,7 @@ impl SemaphoreInspection {
         self.answers.iter().flatten().count()
     }
 
-    /// Returns each master with what it said, or why it has no vote, in the order of the
+    /// Returns each master with its answer, or why it has no vote, in the order of the
     /// configuration.
     pub fn masters(&self) -> impl Iterator<Item = (&Endpoint, Result<&PermitsAnswer, Cause>)> {
         let answers = self.answers.iter().map(|answer| answer.as_ref().map_err(|cause| *cause));
@@ -134,7 +134,7 @@ struct Indices<'a>(&'a [u32]);
 
 impl fmt::Display for Indices<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Two that follow each other are told as two.
+        // Two consecutive ones are printed as two, not as a range.
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for run in self.0.chunk_by(|index, next| index + 1 == *next) {
             match run {

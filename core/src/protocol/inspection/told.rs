@@ -1,11 +1,11 @@
-//! What one master says to a client that only asks.
+//! One master's answer to a client that only asks.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::protocol::Group;
 
-/// A holder, told apart from the others of one inspection without its token. It displays as a
+/// A holder, distinguished from the others of one inspection without its token. It displays as a
 /// letter: `a` for the first holder that the masters name, `b` for the next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Holder {
@@ -22,7 +22,7 @@ impl Holder {
 
     /// Returns the first eight bytes of the SHA-1 of its token, as
     /// [`Vote::HeldByAnother`](crate::Vote::HeldByAnother) has it. Equal fingerprints are one
-    /// holder, also in two inspections. The token cannot be told from it.
+    /// holder, even across inspections. It does not reveal the token.
     pub fn fingerprint(self) -> u64 {
         self.fingerprint
     }
@@ -32,7 +32,7 @@ impl Holder {
         self.is_ours
     }
 
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub(super) fn called(self) -> String {
         if self.is_ours { "ours".to_owned() } else { format!("holder {self}") }
     }
@@ -47,22 +47,22 @@ impl fmt::Display for Holder {
     }
 }
 
-/// What one master said of a lock and of itself.
+/// One master's answer about a lock and itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MasterAnswer {
-    /// What it has at the lock's key.
+    /// The content of the lock's key.
     pub key: KeyState,
     /// The group that shares the key, if one does: [`Group::READERS`] for readers.
     pub group: Option<Group>,
     /// Whether it votes.
     pub standing: Standing,
-    /// What it says of itself.
+    /// What it reports about itself.
     pub server: ServerFacts,
     pub(crate) marker: Marker,
 }
 
-/// What a master has at a lock's key.
+/// The content of a lock's key on one master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum KeyState {
@@ -70,29 +70,30 @@ pub enum KeyState {
     Free,
     /// A holder's token.
     Held {
-        /// Which holder's.
+        /// The holder.
         holder: Holder,
-        /// How long the key lives; `None` if it never expires.
+        /// The remaining life of the key; `None` if it never expires.
         remaining: Option<Duration>,
     },
-    /// Entries of those who share the lock.
+    /// Entries of the holders that share the lock.
     Shared {
         /// How many of them have not ended; `None` if the connection's user may not read them. A
-        /// master tells 1,000 at most.
+        /// master names 1,000 at most.
         sharers: Option<usize>,
         /// Whether one of them has a token of ours.
         is_ours: bool,
-        /// How long the key lives: until the last of them has ended. `None` if it never expires.
+        /// The remaining life of the key: until the last of them has ended. `None` if it never
+        /// expires.
         remaining: Option<Duration>,
         /// How long the mark of a waiting writer keeps new ones out; `None` if there is no mark, or
         /// it may not be read.
         wanted: Option<Duration>,
     },
-    /// Something that is no string, and so no lock.
+    /// Something that is not a string, and so not a lock.
     OtherType,
 }
 
-/// Whether a master votes, as far as its marker of the restart guard tells.
+/// Whether a master votes, according to its restart guard's marker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Standing {
@@ -100,7 +101,7 @@ pub enum Standing {
     Votes,
     /// It is under the restart guard and does not vote yet.
     Quarantined {
-        /// How long it will not vote.
+        /// How long it will still not vote.
         remaining: Duration,
     },
     /// It has lost its data, and no request under the restart guard has reached it since. The next
@@ -111,7 +112,7 @@ pub enum Standing {
     },
 }
 
-/// What a server says of itself. What the connection's user may not ask for is `None`.
+/// What a server reports about itself. A field is `None` if the connection's user may not read it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct ServerFacts {
@@ -119,7 +120,7 @@ pub struct ServerFacts {
     pub kind: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// `master`, or its role.
+    /// Its role, such as `master`.
     pub role: Option<String>,
     /// The number of connected replicas.
     pub replicas: Option<u64>,
@@ -154,16 +155,16 @@ impl Marker {
 pub(crate) enum Marker {
     /// There is none, or it may not be read.
     Absent,
-    /// The server does not tell what it takes to judge it.
+    /// The server does not report enough to judge it.
     Unknown,
     Present {
-        /// Whether it was written in this life of the server.
+        /// Whether it was written since the server started.
         is_own: bool,
-        /// For how long the master does not vote yet.
+        /// How long the master will not vote yet.
         left: Duration,
         /// The longest TTL of the clients under the guard.
         longest: Duration,
-        /// How many replicas confirm each vote, by their URLs.
+        /// How many replicas confirm each vote, according to the clients' URLs.
         replicas: u32,
     },
 }

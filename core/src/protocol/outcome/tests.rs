@@ -1,4 +1,4 @@
-//! What errors say, and what they contain.
+//! The texts of errors, and what they contain.
 
 use super::super::{Cause, MasterId, Resource, Vote};
 use super::*;

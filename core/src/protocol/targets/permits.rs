@@ -1,4 +1,4 @@
-//! Permits of a semaphore as what a lock is about.
+//! Permits of a semaphore as a lock's targets.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::protocol::{ConfigError, Resource, Seats};
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct Permits {
     pub(super) name: Resource,
-    /// Under which name callers wait for it, which no lock has.
+    /// The name under which callers wait for it. No lock has it.
     pub(super) queue: Resource,
     pub(super) mode: Mode,
-    /// Which ones are held.
+    /// The held permits.
     pub(super) seats: Seats,
 }
 
@@ -34,8 +34,8 @@ impl Targets {
         Ok(Self(Inner::Permit(Arc::new(Permits { name: name.clone(), queue, mode, seats: Seats::NONE }))))
     }
 
-    /// Returns the semaphore's name, how many permits there are, and how many are to be taken, if
-    /// it is of permits.
+    /// Returns the semaphore's name, its number of permits, and how many to take, if the targets
+    /// are permits.
     pub(crate) fn as_permit(&self) -> Option<(&Resource, u16, u16)> {
         match &self.0 {
             Inner::Permit(permits) => match permits.mode {
@@ -50,7 +50,7 @@ impl Targets {
         matches!(self.0, Inner::Permit(_))
     }
 
-    /// These ones of the permits.
+    /// The same targets with these permits.
     pub(crate) fn at_seats(&self, seats: Seats) -> Self {
         match &self.0 {
             Inner::Permit(permits) => {
@@ -62,7 +62,7 @@ impl Targets {
         }
     }
 
-    /// Which ones of the permits are held.
+    /// The held permits.
     pub(crate) fn seats(&self) -> Seats {
         match &self.0 {
             Inner::Permit(permits) => permits.seats,
@@ -70,7 +70,7 @@ impl Targets {
         }
     }
 
-    /// The locks that these permits of the semaphore `name` are, under one token.
+    /// The locks for these permits of the semaphore `name`, under one token.
     pub(crate) fn of_seats(name: &Resource, seats: Seats) -> Self {
         let mut all: Vec<_> = seats.numbers().map(|seat| (name.seat(seat.into()), Mode::Exclusive)).collect();
         all.sort_unstable();

@@ -1,11 +1,12 @@
-//! What the scripts of claims of several targets have in common.
+//! The common parts of the scripts for claims of several targets.
 
-/// The claim's arguments. `bad` gives an error reply back and anything else as false; `all` calls a
-/// command with keys in portions, because Lua cannot unpack more than about 8,000 at once.
+/// Reads the claim's arguments. `bad` returns an error reply, and false for anything else; `all`
+/// calls a command with keys in portions, because Lua cannot unpack more than about 8,000 at once.
 ///
-/// A master serves nobody else while a script runs, and most claims are small. So what only some of
-/// them need is defined and read where it is needed, and a number that several commands get is made
-/// a text once: each of them would print it anew, which takes longer than to look up a key.
+/// A master serves no other client while a script runs, and most claims are small. So parts that
+/// only some of them need are defined and read where needed, and a number for several commands is
+/// converted to text once: otherwise each of them would print it again, which takes longer than
+/// looking up a key.
 macro_rules! read_claim {
     () => {
         "\
@@ -38,14 +39,14 @@ now = clock[1] * 1000 + math.floor(clock[2] / 1000)
     };
 }
 
-/// Reads the server's time into `now`, where a target is shared.
+/// Reads the server's time into `now`, if a target is shared.
 macro_rules! prepare_clock {
     () => {
         concat!("local now = 0\nif read > 0 then\n", read_clock!(), "end\n")
     };
 }
 
-/// Reads the server's time into `now`, and defines `share`, where a target is shared.
+/// Reads the server's time into `now`, and defines `share`, if a target is shared.
 macro_rules! prepare_sharing {
     () => {
         concat!(
@@ -57,8 +58,8 @@ macro_rules! prepare_sharing {
     };
 }
 
-/// Defines `tell`: who holds `KEYS[place]` and for how long, as for a lock of one target; nil if
-/// nobody does.
+/// Defines `tell`: the holder of `KEYS[place]` and its remaining time, as for a lock of one target;
+/// nil if it is free.
 macro_rules! define_tell {
     () => {
         "\
@@ -73,9 +74,9 @@ end
     };
 }
 
-/// Defines `count`: the counter of a target, or nil and the error that keeps it from being read.
-/// Defines `raise`: lifts all counters to `number`, and answers an error, or nil and the largest
-/// counter of what is written.
+/// Defines `count`: the counter of a target, or nil and the error of reading it. Defines `raise`:
+/// raises all counters to `number`, and answers an error, or nil and the largest counter of the
+/// written targets.
 macro_rules! define_raise {
     () => {
         concat!(
@@ -117,8 +118,8 @@ end
     };
 }
 
-/// Defines `look`: reads a read target. `held` keeps what `x` is, `ends` when our entry ends, where
-/// it is alive.
+/// Defines `look`: reads a read target. `held` keeps the value of `x`, `ends` the end of our entry,
+/// if it is alive.
 macro_rules! define_look {
     () => {
         "\
@@ -137,8 +138,9 @@ end
     };
 }
 
-/// Defines `ours`: nil where the claim has all of its targets, else an error or 0. A read target is
-/// also ours where `x` is our token: it was written before, and this master has not been told yet.
+/// Defines `ours`: nil if the claim has all of its targets, else an error or 0. A read target is
+/// also ours if `x` is our token: it was a written one before, and this master does not know of the
+/// downgrade yet.
 macro_rules! define_ours {
     () => {
         "\
@@ -160,11 +162,11 @@ end
     };
 }
 
-/// Defines `share`: puts our entry into a read target, whose `x` is `value`, or moves its end away
-/// from now. Answers an error, or nothing.
+/// Defines `share`: puts our entry into a read target, whose `x` is `value`, or extends the entry.
+/// Answers an error, or nothing.
 ///
-/// Where `x` is our token the sentinel is written last: until then nobody else can look at the
-/// zset. Where there is no `x` it is written first, so that a server without memory refuses.
+/// If `x` is our token the sentinel is written last: until then no other client looks at the zset.
+/// If there is no `x` the sentinel is written first, so that a server without memory refuses.
 macro_rules! define_share {
     () => {
         "\
@@ -207,7 +209,7 @@ end
     };
 }
 
-/// Defines `lengthen`, behind `prepare_sharing`: as an extension of one target does it.
+/// Defines `lengthen`, after `prepare_sharing`: it works like the extension of one target.
 macro_rules! define_lengthen {
     () => {
         "\
@@ -219,8 +221,8 @@ end
     };
 }
 
-/// Defines `leave`: takes our part of a key away that is shared, or that is our token. It answers
-/// an error, or nothing, and says that it is not `complete` where no part was ours.
+/// Defines `leave`: removes our part of a shared key, or the key if it is our token. It answers an
+/// error, or nothing, and clears `complete` if no part was ours.
 macro_rules! define_leave {
     () => {
         concat!(

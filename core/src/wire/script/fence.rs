@@ -1,13 +1,13 @@
-//! Fencing: the scripts of locks whose grants are numbered.
+//! Fencing: the scripts for locks with numbered grants.
 //!
-//! KEYS\[2\] is the counter of the resource. It goes up before the lock's key is set, because
-//! nothing that a script has done is taken back when its next command fails: a number that nobody
-//! got does no harm, one that two got would. Numbers stay below 2^53, which Lua's doubles hold
-//! exactly; they are written by `%.0f`, since `..` rounds to 14 digits.
+//! KEYS\[2\] is the counter of the resource. It is raised before the lock's key is set, because a
+//! script's effects are not undone when its next command fails: an unused number does no harm, but
+//! one that is used twice does. Numbers stay below 2^53, which Lua's doubles hold exactly; they are
+//! written by `%.0f`, since `..` rounds to 14 digits.
 
 use super::Script;
 
-/// Reads the counter into `fence`, or ends with the error that keeps it from being read.
+/// Reads the counter into `fence`, or ends with the error of reading it.
 macro_rules! read_counter {
     () => {
         "\
@@ -19,9 +19,9 @@ if not fence then return redis.error_reply('ERR the fencing counter is not a num
     };
 }
 
-/// Sets the lock's key where nobody holds it, unless the counter is used up, and numbers the grant:
-/// more than the counter was, and more than `floor`. Answers the number, or who else holds the
-/// lock. Where the lock is ours already, that was done for the same attempt.
+/// Sets the lock's key if it is free, unless the counter is used up, and numbers the grant: larger
+/// than the counter was, and larger than `floor`. Answers the number, or who else holds the lock.
+/// If the lock is already ours, that was done for the same attempt.
 macro_rules! grant_fenced {
     () => {
         concat!(
@@ -47,8 +47,8 @@ return fence"
 }
 pub(super) use {grant_fenced, read_counter};
 
-/// Sets KEYS\[1\] to the token ARGV\[1\] for ARGV\[2\] milliseconds where it does not exist, and
-/// counts KEYS\[2\] up.
+/// Sets KEYS\[1\] to the token ARGV\[1\] for ARGV\[2\] milliseconds if it does not exist, and
+/// raises the counter KEYS\[2\].
 pub const ACQUIRE_FENCED: Script = Script {
     number: 3,
     name: "acquire fenced",
@@ -56,8 +56,8 @@ pub const ACQUIRE_FENCED: Script = Script {
     sha1_hex: "c737627560b7032c6d4847b688cd13a42bf1a766",
 };
 
-/// Raises the counter KEYS\[2\] to ARGV\[2\] if KEYS\[1\] holds the token ARGV\[1\]. Answers what
-/// the counter is then, 0 if the lock is not ours. It never lowers it.
+/// Raises the counter KEYS\[2\] to ARGV\[2\] if KEYS\[1\] holds the token ARGV\[1\]. Answers the
+/// new value of the counter, or 0 if the lock is not ours. It never lowers the counter.
 pub const RAISE: Script = Script {
     number: 4,
     name: "raise",
@@ -77,8 +77,8 @@ return tonumber(ARGV[2])"
     sha1_hex: "e100b13221ff1937a49e985db4f23a4629460573",
 };
 
-/// As the script of an extension that is not fenced, with the counter KEYS\[2\] raised to ARGV\[3\]
-/// first: whichever masters hold the lock from then on, the next grant's number is larger.
+/// Like the script of an unfenced extension, but first raises the counter KEYS\[2\] to ARGV\[3\]:
+/// whichever masters hold the lock from then on, the next grant's number is larger.
 pub const EXTEND_FENCED: Script = Script {
     number: 5,
     name: "extend fenced",
@@ -103,9 +103,9 @@ return 0"
     sha1_hex: "1ed6c660b1e9d2ec4898fe4e32c5895a5ab61f96",
 };
 
-/// Puts a lock back: sets KEYS\[1\] to the token ARGV\[1\] for ARGV\[2\] milliseconds where it does
-/// not exist, the counter KEYS\[2\] raised to ARGV\[3\] first. Answers 1 if it did, 0 if the key
-/// exists, also if it is ours.
+/// Restores a lock: raises the counter KEYS\[2\] to ARGV\[3\], then sets KEYS\[1\] to the token
+/// ARGV\[1\] for ARGV\[2\] milliseconds if it does not exist. Answers 1 if it did, 0 if the key
+/// exists, even if it is ours.
 pub const HEAL_FENCED: Script = Script {
     number: 6,
     name: "heal fenced",

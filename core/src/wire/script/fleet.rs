@@ -1,16 +1,16 @@
-//! The restart guard: the scripts of masters that are to keep quiet after they have lost what they
-//! knew.
+//! The restart guard: the scripts for masters that must not vote for a while after they have lost
+//! their data.
 //!
 //! The last key is the marker, the last two arguments are the largest TTL of the fleet in
 //! milliseconds and the number of masters. The marker holds the replication id, the server's time
-//! at its writing, the time from which the master votes, and those two. `master_replid` is new
+//! when it was written, the time from which the master votes, and those two. `master_replid` is new
 //! after every restart and every promotion (`INFO replication`); it is read here and not by the
-//! client, because a replica that is promoted keeps its connections.
+//! client, because a promoted replica keeps its connections.
 
 use super::Script;
 use super::fence::{grant_fenced, read_counter};
 
-/// What the server says of its replication, `info`.
+/// Reads the server's replication report into `info`.
 macro_rules! read_info {
     () => {
         "\
@@ -20,7 +20,7 @@ if type(info) == 'table' then return info end
     };
 }
 
-/// The server's time `now` and the replication id of its present life, `id`.
+/// Reads the server's time into `now`, and its present replication id into `id`.
 macro_rules! read_life {
     () => {
         concat!(
@@ -37,8 +37,8 @@ if not id then return redis.error_reply('ERR INFO tells no master_replid') end
     };
 }
 
-/// Goes on only where the marker is the one of this server's present life and its quarantine is
-/// over. Defines `opens`.
+/// Continues only if the marker has the server's present replication id and its quarantine is over.
+/// Defines `opens`.
 macro_rules! check_marker {
     () => {
         concat!(
@@ -63,7 +63,7 @@ if now < tonumber(opens) then return {'quarantined', tonumber(opens) - now} end
 
 pub(super) use {check_marker, read_info, read_life};
 
-/// As the acquisition that reads the key first, where the marker allows it.
+/// Like the acquisition that reads the key first, if the marker allows it.
 pub const ACQUIRE_GUARDED: Script = Script {
     number: 7,
     name: "acquire guarded",
@@ -71,14 +71,14 @@ pub const ACQUIRE_GUARDED: Script = Script {
     sha1_hex: "123da7af66705013693062164ae9f8b1ecf302ce",
 };
 
-/// As the fenced acquisition, where the marker allows it. Counters that were lost start above all
-/// that was issued before: as long as no resource was granted more than 1,024 times in a
-/// millisecond, and the masters' clocks differ by no more than the longest TTL.
+/// Like the fenced acquisition, if the marker allows it. Lost counters restart above all numbers
+/// issued before, as long as no resource was granted more than 1,024 times in a millisecond, and
+/// the masters' clocks differ by no more than the longest TTL.
 ///
-/// They start at the time from which the master votes, not at its marker's birth. Where the masters
-/// were told that nothing could be locked yet, numbers come from the clock that is furthest ahead
-/// at once, and a master whose clock is behind may lose its counters a moment later: the TTL that
-/// it waits is more than what it is behind.
+/// They start at the time from which the master votes, not at the time when the marker was written.
+/// After a bootstrap, numbers come at once from the clock that is furthest ahead, and a master
+/// whose clock is behind may lose its counters a moment later: the TTL that it waits is more than
+/// its clock is behind.
 pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
@@ -86,7 +86,7 @@ pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     sha1_hex: "992b2cee731fd8d52a76f2cde218b0b2b524fcb5",
 };
 
-/// Asks how the master stands: 1 if it votes. Writes the marker where there is none, so that its
+/// Asks whether the master votes: 1 if it does. Writes the marker if there is none, so that its
 /// quarantine begins.
 pub const ATTEND: Script = Script {
     number: 9,
@@ -95,7 +95,7 @@ pub const ATTEND: Script = Script {
     sha1_hex: "aab3f207ed3182cb87fc103eee1a38a9e5c2cfee",
 };
 
-/// Ends the quarantine of a master that nobody has locked anything on. Answers 1.
+/// Ends the quarantine of a master on which nothing has been locked. Answers 1.
 pub const OPEN: Script = Script {
     number: 10,
     name: "open",

@@ -1,26 +1,25 @@
-//! The scripts that ask what a master has at a lock's key, and that delete the key also while it is
+//! The scripts that report the content of a lock's key, and that delete the key even while it is
 //! held.
 
 use super::Script;
 
-/// Tells what each of KEYS is, and how the master is. It writes nothing. ARGV\[1\] are the tokens
-/// that are ours, with a space between. ARGV\[2\] is the restart guard's marker. Where KEYS\[1\]
-/// may be shared, ARGV\[3\] is the zset of those who share it, and ARGV\[4\] the mark of those who
-/// wait to write it.
+/// Reports the content of each of KEYS, and the master's state. It writes nothing. ARGV\[1\] has
+/// our tokens, with a space between. ARGV\[2\] is the restart guard's marker. If KEYS\[1\] may be
+/// shared, ARGV\[3\] is the zset of its sharers, and ARGV\[4\] the mark of its waiting writers.
 ///
 /// The answer:
 ///
-/// 1. A line for each key that exists: its place, and `held`, `shared` or `other`. Behind `held`
-///    and `shared` follow the first 16 digits of the value's digest, as refusals tell it, the PTTL,
-///    and 1 if the value is one of ours.
-/// 2. A line for each of those who share the first key, the one that ends last at first: digits,
-///    milliseconds until its end and 1 if it is ours. No more than 1,000 are told, which take a
-///    master 3 ms (redis-server 7.0.15). `denied` where they may not be read.
+/// 1. A line for each key that exists: its place, and `held`, `shared` or `other`. After `held` and
+///    `shared` follow the first 16 digits of the value's digest, as in refusals, the PTTL, and 1 if
+///    the value is one of ours.
+/// 2. A line for each sharer of the first key, beginning with the one that ends last: digits,
+///    milliseconds until its end and 1 if it is ours. At most 1,000 are listed, which take a master
+///    3 ms (redis-server 7.0.15). `denied` if the user may not read them.
 /// 3. The name of their group.
-/// 4. The PTTL of the mark; -2 where there is none, or it may not be read.
+/// 4. The PTTL of the mark; -2 if there is none, or the user may not read it.
 /// 5. to 9. The seconds and microseconds of the server's clock, the restart guard's marker, and
-///    `INFO server` and `INFO replication`. Each of these may be denied to us, and is empty then;
-///    for the marker it says so.
+///    `INFO server` and `INFO replication`. Each of these may be denied, and is then empty; for the
+///    marker it says so.
 ///
 /// The marker, the zset and the mark are read without being named as keys, so that a user who may
 /// not read them can still ask.
@@ -72,13 +71,14 @@ return {table.concat(keys, '\\n'), table.concat(sharers, '\\n'), group, mark, cl
 };
 
 /// Deletes KEYS\[1\] if its holder's digest begins with ARGV\[1\], which has 16 digits. Answers 1
-/// if it did, 0 if there is no key, and who holds it if that is another holder. A key of a foreign
-/// type answers GET's WRONGTYPE.
+/// if it did, 0 if there is no key, and the holder if that is another one. A key of a foreign type
+/// answers GET's WRONGTYPE.
 ///
-/// Of those who share it, which ARGV\[2\] has, the one that ends last is told, and any of them may
-/// be named: the key goes with all of them. Where nobody knows them any more, the sentinel is told.
+/// If it is shared, the answer is the sharer in the zset ARGV\[2\] that ends last, and ARGV\[1\]
+/// may name any of them: the key is deleted with all of them. If the sharers are lost, the answer
+/// is the sentinel.
 ///
-/// So it is asked twice: without digits it only tells them. A request that a stopped server
+/// So it is called twice: without digits it only reports them. A request that a stopped server
 /// executes late finds other holders, and deletes nothing.
 pub const FORCE_RELEASE: Script = Script {
     number: 20,

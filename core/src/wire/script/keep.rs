@@ -3,16 +3,16 @@
 use super::Script;
 use super::claim::{prepare_clock, read_claim, read_clock};
 
-/// Lets go of KEYS\[1\], if it holds the token ARGV\[1\], but keeps it for ARGV\[2\] milliseconds
-/// from now: longer than it would live, or shorter. Answers 1 if it did or has done so before, 0 if
-/// the lock is not ours.
+/// Releases KEYS\[1\], if it holds the token ARGV\[1\], but keeps it for ARGV\[2\] milliseconds
+/// from now, whether its life becomes longer or shorter. Answers 1 if it did or has done so before,
+/// 0 if the lock is not ours.
 ///
-/// Besides a release, nothing else shortens a key's life. The value becomes the SHA-1 of the token,
-/// the same on all masters: an extension, a release or a repeat of the acquisition that is executed
-/// behind it finds a key that is not ours. A repeat of this one only shortens the life: of several
-/// that were sent one after the other, and executed late, the one that comes nearest to the end
-/// that all of them mean counts. The life is set first, because a server without memory refuses the
-/// `SET` only before a script's first write. Errors as in [`RELEASE`](super::RELEASE).
+/// Only this and a release shorten a key's life. The value becomes the SHA-1 of the token, the same
+/// on all masters: an extension, a release or a repeated acquisition that is executed after it
+/// finds a key that is not ours. A repeat of this script can only shorten the life: of several that
+/// are executed late, the one that comes nearest to the intended end counts. The life is set first,
+/// because a server without memory refuses the `SET` only before a script's first write. Errors as
+/// in [`RELEASE`](super::RELEASE).
 pub const KEEP: Script = Script {
     number: 18,
     name: "keep",
@@ -34,12 +34,12 @@ return 0",
 };
 
 /// The same for a claim of several targets, with the keys and values of
-/// [`RELEASE_ALL`](super::RELEASE_ALL): lets go of each target that is ours, but keeps it for
+/// [`RELEASE_ALL`](super::RELEASE_ALL): releases each target that is ours, but keeps it for
 /// ARGV\[2\] milliseconds from now. Answers 1 if all of them were ours, or have been kept before.
 ///
-/// In a read target our entry gets the SHA-1 of the token as its name, and ends then: those who
-/// share the target keep it, and may come in. Where `x` is our token, because this master has not
-/// been told yet that it is shared, `x` is kept as a written target, and keeps readers out, too.
+/// In a read target our entry gets the SHA-1 of the token as its name, and ends then: other sharers
+/// keep the target, and new ones may come in. If `x` is our token, because this master does not
+/// know of the downgrade yet, `x` is kept as a written target, and keeps readers out, too.
 pub const KEEP_ALL: Script = Script {
     number: 21,
     name: "keep all",
@@ -113,7 +113,7 @@ return complete and 1 or 0"
 mod tests {
     use super::*;
 
-    /// The commands that a part of the script calls, but for those that only read.
+    /// The commands that a part of the script calls, except those that only read.
     fn writes(part: &str) -> Vec<&str> {
         let calls = part.split("call('").skip(1).filter_map(|call| call.split('\'').next());
         calls.filter(|command| !matches!(*command, "GET" | "PTTL")).collect()

@@ -1,22 +1,22 @@
 //! The scripts of claims of several targets, written or read, under one token.
 //!
 //! All five take the same keys and values. KEYS: the written targets; for each read target its key
-//! `x`, the zset of those who share it and its want mark; with the flag `m` the want marks of the
-//! written targets; with `f` the counters of all targets, those of the written ones first; with `g`
-//! the restart guard's marker. ARGV: token, life in milliseconds, number (0 if there is none),
-//! flags, how many targets are written, how many are read, the sentinel of each read target, with
-//! `m` the id of the wait, with `g` the two numbers of the fleet.
+//! `x`, the zset of its sharers and its want mark; with the flag `m` the want marks of the written
+//! targets; with `f` the counters of all targets, those of the written ones first; with `g` the
+//! restart guard's marker. ARGV: token, life in milliseconds, number (0 if there is none), flags,
+//! how many targets are written, how many are read, the sentinel of each read target, with `m` the
+//! id of the wait, with `g` the two numbers of the fleet.
 //!
-//! Rules that keep them sound where a command fails in the middle, because nothing is taken back:
+//! Rules that keep them correct if a command fails in the middle, because nothing is undone:
 //!
-//! - A script that can refuse looks at everything before it writes anything.
-//! - The sentinel is only written by one SET with its whole life. The zset gets its life before or
+//! - A script that can refuse reads everything before it writes anything.
+//! - The sentinel is only written by one SET, with its whole TTL. The zset gets its life before or
 //!   together with its first entry, and PEXPIRE is tried on it while it does not exist.
 //! - `x` and the zset live until the largest end of an entry and one millisecond more, and never
-//!   shorter than before. Only a release that took its own entry away shortens them.
-//! - A sentinel whose zset is gone had readers that nobody knows any more. The next reader adds an
-//!   entry named `lost` that ends with `x`, so that the release of that reader does not end the key
-//!   for the others.
+//!   shorter than before. Only a release that removed its own entry shortens them.
+//! - A sentinel whose zset is gone had readers that are now unknown. The next reader adds an entry
+//!   named `lost` that ends with `x`, so that the release of that reader does not end the key for
+//!   the others.
 
 use super::Script;
 use super::claim::{
@@ -25,14 +25,14 @@ use super::claim::{
 };
 use super::fleet::{check_marker, read_info, read_life};
 
-/// Takes all targets, or none: refused where a written one exists, where a read one exists and is
-/// not shared by our group, where our token is known already (one server behind two addresses has
-/// one vote), and where a writer waits for a read one, unless the flag `i` is there.
+/// Takes all targets, or none: refused if a written one exists, if a read one exists and is not
+/// shared by our group, if our token is already known (one server behind two addresses has one
+/// vote), or if a writer waits for a read one, unless the flag `i` is set.
 ///
 /// Answers 1, or with the flag `f` the number of the grant: with a written target one more than all
-/// counters were, without one the largest of them and at least 1. A refusal answers who holds the
-/// first target that is held, or `wanted` and how long the mark lasts. With the flag `m` it leaves
-/// the mark of our wait at each written target that is shared.
+/// counters were, without one the largest of them and at least 1. A refusal answers the holder of
+/// the first held target, or `wanted` and how long the mark lasts. With the flag `m` it leaves the
+/// mark of our wait at each written target that is shared.
 pub const ACQUIRE_ALL: Script = Script {
     number: 12,
     name: "acquire all",
@@ -126,11 +126,12 @@ return fence"
     sha1_hex: "cc7e1f69cf39c5405d9b43efc1e4ea0a2af61340",
 };
 
-/// Raises all counters to ARGV\[3\] where all targets are ours. Answers the largest counter of what
-/// is written, or ARGV\[3\] if nothing is; 0 where not all are ours. It never lowers one.
+/// Raises all counters to ARGV\[3\] if all targets are ours. Answers the largest counter of the
+/// written targets, or ARGV\[3\] if there are none; 0 if not all are ours. It never lowers a
+/// counter.
 ///
-/// Those who share a target raise one another's counters at any time, and no writer can come before
-/// they are gone. So a reader's number is agreed where the counter is at least that.
+/// Sharers of a target may raise one another's counters at any time, and no writer can come before
+/// they are gone. So a reader's number is agreed if the counter is at least that.
 pub const RAISE_ALL: Script = Script {
     number: 13,
     name: "raise all",
@@ -150,11 +151,11 @@ return written > 0 and largest or number"
     sha1_hex: "43d06f7cfdd45b29f3ba25bfb909f9e13c25437c",
 };
 
-/// Gives all targets a life of ARGV\[2\] milliseconds where all are ours, the counters raised
-/// first. Answers 1, or 0 where not all are ours, and nothing has changed then.
+/// Raises the counters, then gives all targets a life of ARGV\[2\] milliseconds, if all are ours.
+/// Answers 1, or 0 without a change if not all are ours.
 ///
-/// No end moves towards now, and no entry but our own is moved. A read target whose `x` is our
-/// token becomes a shared one, with the later of both ends.
+/// No life is shortened, and only our own entry is changed. A read target whose `x` is our token
+/// becomes a shared one, with the later of both ends.
 pub const EXTEND_ALL: Script = Script {
     number: 14,
     name: "extend all",
@@ -177,9 +178,9 @@ return stop or 1"
     sha1_hex: "8dc23e138f00e7b8cb902589c2cbe4bd3d17b08a",
 };
 
-/// Puts back what is missing where nothing is another's, the counters raised first; what is ours is
-/// extended. Answers 1, or 0 where a target is another's, and nothing has changed then. Want marks
-/// keep nobody out who has the claim already.
+/// Raises the counters, then restores missing targets and extends ours, if no target is another's.
+/// Answers 1, or 0 without a change if a target is another's. Want marks do not keep out a claim
+/// that is already held.
 pub const HEAL_ALL: Script = Script {
     number: 15,
     name: "heal all",
@@ -216,12 +217,12 @@ return stop or 1"
     sha1_hex: "8800d5c01df96b505106acdd81e7509a3c893ad7",
 };
 
-/// Takes away what is ours, and only that. Answers 1 if all targets were ours; else 0, or with the
-/// flag `t` who holds the first target that is held.
+/// Removes only what is ours. Answers 1 if all targets were ours; else 0, or with the flag `t` the
+/// holder of the first held target.
 ///
-/// A read target is ours where `x` is our token, or our group's sentinel with an entry of our own.
-/// The key goes with the last entry; before, it ends with the largest one that is left. With the
-/// flag `m` the marks of our wait go too.
+/// A read target is ours if `x` is our token, or our group's sentinel with our own entry. The key
+/// is deleted with the last entry; until then it expires with the latest remaining one. With the
+/// flag `m` the marks of our wait are also deleted.
 pub const RELEASE_ALL: Script = Script {
     number: 16,
     name: "release all",

@@ -1,21 +1,21 @@
-//! The Lua scripts, with what each promises and why it is written so.
+//! The Lua scripts, with the contract of each and the reasons for its form.
 //!
-//! They run on Redis 5.0 to 8 and Valkey 8 and 9. Each names its keys and writes nothing else, and
-//! what may fail is allowed to: `pcall` gives an error as a table instead of ending the script.
-//! Redis 6.2 and older wrap what `call` raises in a sentence of their own, but send a returned
-//! table as it is.
+//! They run on Redis 5.0 to 8 and Valkey 8 and 9. Each names its keys and writes nothing else.
+//! Commands that may fail use `pcall`, which returns an error as a table instead of ending the
+//! script. Redis 6.2 and older wrap errors of `call` in their own sentence, but send a returned
+//! table unchanged.
 
-/// Ends the script with who holds the lock, and for how long: the SHA-1 of the first 64 bytes of
-/// `held`, and the PTTL. The digest tells one holder from another, while the token, with which
-/// anyone could release the lock, stays on the server.
+/// Ends the script with the lock's holder and remaining time: the SHA-1 of the first 64 bytes of
+/// `held`, and the PTTL. The digest distinguishes holders, while the token, with which any client
+/// could release the lock, stays on the server.
 macro_rules! tell_holder {
     () => {
         "return {redis.sha1hex(string.sub(held, 1, 64)), redis.call('PTTL', KEYS[1])}"
     };
 }
 
-/// Sets the lock's key where nobody holds it. Answers 1, or who holds it; like `SET NX` also where
-/// it is ourselves, by another way to the same server, which has one vote.
+/// Sets the lock's key if it is free. Answers 1, or the holder. Like `SET NX` it also refuses our
+/// own token, which came by another address of the same server: that has one vote.
 macro_rules! acquire_reading {
     () => {
         concat!(
@@ -55,8 +55,8 @@ pub use replicas::REPLICATED;
 pub(crate) use replicas::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, replicated};
 pub use seat::TAKE;
 
-/// Every script: those that each master is given when it is greeted, before those that are for some
-/// locks only.
+/// All scripts: first those that each master gets in the greeting, then those that only some locks
+/// need.
 #[cfg(any(test, feature = "internals"))]
 pub const ALL: [&Script; 25] = [
     &RELEASE,
@@ -86,16 +86,16 @@ pub const ALL: [&Script; 25] = [
     &LEAVE,
 ];
 
-/// A script and the name by which a server knows it.
+/// A script and its name on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Script {
-    /// A number below 64, which no other one has.
+    /// A unique number below 64.
     pub number: u8,
     /// What it does, for messages.
     pub name: &'static str,
     /// Its source.
     pub text: &'static str,
-    /// The SHA-1 of the source, in lower-case hexadecimal: what EVALSHA asks for.
+    /// The SHA-1 of the source, in lower-case hexadecimal: the argument of EVALSHA.
     pub sha1_hex: &'static str,
 }
 
@@ -104,7 +104,7 @@ pub struct Script {
 pub(crate) struct ScriptSet(u64);
 
 impl ScriptSet {
-    /// Puts a script in; whether it was not there before.
+    /// Inserts a script. Returns whether it was missing before.
     pub(crate) fn insert(&mut self, script: &Script) -> bool {
         let before = self.0;
         self.0 |= 1 << script.number;
@@ -115,8 +115,8 @@ impl ScriptSet {
 /// Deletes KEYS\[1\] if it holds the token ARGV\[1\]. Answers 1 if it did, 0 if the lock is not
 /// ours.
 ///
-/// A key of a foreign type is not our lock, so that error becomes 0. Any other one stays an error:
-/// a GET that the server would not run says nothing about who holds the lock.
+/// A key of a foreign type is not our lock, so that error becomes 0. Any other error is returned: a
+/// GET that the server refused says nothing about who holds the lock.
 pub const RELEASE: Script = Script {
     number: 0,
     name: "release",
@@ -129,16 +129,15 @@ return 0",
 };
 
 /// Deletes the key KEYS\[1\] on the server that runs it, if it is a string and holds ARGV\[1\]: 1
-/// if it did, 0 if not. It is what a lock is released with, for tools that talk to masters
-/// themselves.
+/// if it did, 0 if not. It releases a lock, for tools that talk to masters directly.
 pub const RELEASE_SCRIPT: &str = RELEASE.text;
 
 /// Gives KEYS\[1\] a life of ARGV\[2\] milliseconds if it holds the token ARGV\[1\]. Answers 1 if
 /// it holds it, 0 if not.
 ///
-/// Nothing but a release, at once or in a while ([`KEEP`]), shortens a key's life: a key that lives
-/// longer already, or has no end (a PTTL of -1), is left as it is, so that a late or shorter
-/// extension does no harm. It never creates a key. Errors as in [`RELEASE`].
+/// Only a release, immediate or deferred ([`KEEP`]), shortens a key's life: a key that already
+/// lives longer, or never expires (a PTTL of -1), is unchanged, so that a late or shorter extension
+/// does no harm. It never creates a key. Errors as in [`RELEASE`].
 pub const EXTEND: Script = Script {
     number: 1,
     name: "extend",
@@ -154,8 +153,7 @@ return 0",
     sha1_hex: "e81f29fe4db67405fc370ffc6561ba5c4586f90b",
 };
 
-/// Takes back a request for KEYS\[1\] with the token ARGV\[1\], and tells who holds the key
-/// otherwise.
+/// Takes back a request for KEYS\[1\] with the token ARGV\[1\], or else reports who holds the key.
 ///
 /// Answers 1 if it deleted our token, 0 if there is no key, and else who holds it. A key of a
 /// foreign type answers GET's WRONGTYPE.
@@ -174,11 +172,11 @@ if type(held) == 'table' then return held end
     sha1_hex: "0c7c5611d94c8a17f70a4e5a80a365a7cadcf140",
 };
 
-/// `SET key token NX PX ttl` that reads the key first: who is refused learns who holds it, and is
-/// told when that changes, if the connection is tracked. Answers 1, or who holds it.
+/// `SET key token NX PX ttl` that reads the key first: a refused client learns the holder, and is
+/// notified when that changes, if the connection is tracked. Answers 1, or the holder.
 ///
-/// It is for those who expect to be refused. A refusal by `SET NX` says nothing and registers for
-/// nothing.
+/// It is for clients that expect a refusal. A refusal by `SET NX` does not name the holder or
+/// register for notifications.
 pub const ACQUIRE_READING: Script = Script {
     number: 11,
     name: "acquire reading",
@@ -190,7 +188,7 @@ pub const ACQUIRE_READING: Script = Script {
 mod tests {
     use super::*;
 
-    /// Commands that a part of a script calls, but for those that only read.
+    /// Commands that a part of a script calls, except those that only read.
     fn writes(part: &str) -> Vec<&str> {
         let calls = part.split("redis.call('").skip(1).filter_map(|call| call.split('\'').next());
         calls.filter(|command| !matches!(*command, "GET" | "PTTL")).collect()

@@ -1,19 +1,20 @@
-//! Fair waiting: the scripts of an order among processes that is agreed first.
+//! Fair waiting: the scripts for an agreed order among processes.
 //!
 //! KEYS\[2\] is the waiter's own place, KEYS\[3\] the queue of all places of the resource, a sorted
-//! set of places by their numbers, and KEYS\[4\] the largest number that was given. A place whose
-//! key has ended counts no more: its entry is dropped when it comes to the head. The keys of other
-//! places are not named: their names are those in the queue, behind what our own key begins with.
+//! set of places by their numbers, and KEYS\[4\] the largest number given so far. A place whose key
+//! has expired no longer counts: its entry is dropped when it reaches the head. The keys of other
+//! places are not named: their names are our own key's prefix followed by the entry in the queue.
 //!
-//! Before Redis 7.2 a connection is told of changes of keys that a script *named*, so a waiter
-//! could not watch its predecessor's place. It watches its own: the one that leaves the head of the
-//! queue gives the next place the end that it has. So a release wakes one waiter.
+//! Before Redis 7.2 a connection is only notified of keys that a script *named*, so a waiter could
+//! not watch its predecessor's place. It watches its own: when a place leaves the head of the
+//! queue, the script sets the next place's expiry to its present value. So a release wakes one
+//! waiter.
 
 use super::Script;
 use super::fleet::{check_marker, read_info, read_life};
 
-/// Defines `bad`, and `head`: drops the places at the head of the queue that have ended, but for
-/// our own. Answers the first one that is left, or nil; and an error.
+/// Defines `bad`, and `head`: drops expired places at the head of the queue, except our own.
+/// Answers the first remaining one, or nil; and an error.
 macro_rules! define_head {
     () => {
         "\
@@ -39,24 +40,24 @@ end
 }
 
 /// Enters the queue of KEYS\[1\], or stays in it; then sets KEYS\[1\] to the token ARGV\[1\] for
-/// ARGV\[3\] milliseconds if nobody holds it and no place is before ours. Answers 1 or the number
-/// of the grant, or what is ahead: the digest of the next place before ours or of the holder's
-/// token, for how long that lives, our number in the queue, and whether we are first.
+/// ARGV\[3\] milliseconds if it is free and no place is before ours. Answers 1 or the number of the
+/// grant, or what is ahead: the digest of the next place before ours or of the holder's token, its
+/// remaining life, our number in the queue, and whether we are first.
 ///
 /// KEYS: the lock, the four of the queue, with the flag `f` the fencing counter, with `g` the
-/// restart guard's marker. ARGV: token, our place, life, how long the place lives, the least number
-/// that it is to have or 0, flags, with `g` the two numbers of the fleet. With `s` nothing is
-/// granted; a lock that is free is answered as `free`.
+/// restart guard's marker. ARGV: token, our place, life, how long the place lives, the smallest
+/// number that it may have or 0, flags, with `g` the two numbers of the fleet. With `s` nothing is
+/// granted; a free lock is reported as `free`.
 ///
-/// A new place gets the number ARGV\[5\], or one more than any other has had here. One that is
-/// there keeps its number, or is raised to ARGV\[5\]; if it is not the first one any more, that one
-/// is told. With `x` it gets exactly ARGV\[5\]: a quorum has that number, and a larger one here
-/// would stand for good. A grant leaves the place in the queue: if it is taken back, nobody has
-/// come before.
+/// A new place gets the number ARGV\[5\], or one more than any other has had here. An existing one
+/// keeps its number, or is raised to ARGV\[5\]; if it is then no longer the first, the new first
+/// one is notified. With `x` it gets exactly ARGV\[5\]: a quorum has that number, and a larger one
+/// here would never be corrected. A grant leaves the place in the queue: if it is taken back, no
+/// other waiter has overtaken it.
 ///
-/// Each write is tried before anything is stored that has no end by itself: the queue is given its
-/// end first, which changes nothing where there is none. A master in quarantine keeps places, and
-/// grants nothing.
+/// Each write is tried before anything is stored that would not expire: the queue's expiry is set
+/// first, which does nothing if there is no queue. A master in quarantine keeps places, but grants
+/// nothing.
 pub const ENTER: Script = Script {
     number: 37,
     name: "enter",
@@ -152,11 +153,11 @@ return bad(done) or fence"
     sha1_hex: "12f1a205daa2bc6017d8a1e713a529a472158fc8",
 };
 
-/// Deletes KEYS\[1\] if it holds the token ARGV\[1\], and takes the place ARGV\[2\] out of the
-/// queue; if that was the first one, the next one is told. Answers 1 if it deleted the token, 0 if
-/// the lock is not ours.
+/// Deletes KEYS\[1\] if it holds the token ARGV\[1\], and removes the place ARGV\[2\] from the
+/// queue; if that was the first one, the next one is notified. Answers 1 if it deleted the token, 0
+/// if the lock is not ours.
 ///
-/// A place ends by itself, so an error there does not keep the lock from being released.
+/// A place expires on its own, so an error there does not prevent the release of the lock.
 pub const LEAVE: Script = Script {
     number: 38,
     name: "leave",

@@ -1,16 +1,16 @@
-//! Masters with replicas: the scripts that carry votes, behind a look at the replicas.
+//! Masters with replicas: the voting scripts, after a check of the replicas.
 //!
-//! Each is another script between two parts. The one in front ends it unless the server is a
-//! primary and has exactly the declared replicas. The one behind has every yes write something:
-//! `WAIT` asks about what the connection has written last, and since Redis 7.2 it says nothing of
-//! what others have. Their number is in the last argument, which is the marker's last number
-//! ([`Fleet`](crate::protocol::Fleet)). So the marker of a server that was promoted is written, and
-//! its quarantine begins, when the group is seen complete for the first time.
+//! Each is another script between two parts. The first part ends it unless the server is a primary
+//! and has exactly the declared replicas. The last part makes every `Yes` write something: `WAIT`
+//! only covers the last write of its own connection, and since Redis 7.2 not those of others. The
+//! number of replicas is in the last argument, which is the marker's last number
+//! ([`Fleet`](crate::protocol::Fleet)). So a promoted server's marker is written, and its
+//! quarantine begins, when the group is first seen complete.
 //!
-//! That look is no proof: a primary stamps a replica's word when it reads it, so what has lain in a
-//! buffer looks fresh. The proof is `WAIT`, which follows each of them. The look spares the wait
-//! where it would fail, and tells what is the matter. A server that is no primary must not vote
-//! whatever `WAIT` says.
+//! That check is no proof: a primary dates a replica's report when it reads it, so an old report
+//! from a buffer looks fresh. The proof is `WAIT`, which follows each script. The check avoids a
+//! wait that would fail, and names the cause. A server that is not a primary must not vote,
+//! whatever `WAIT` answers.
 
 use super::fleet::{check_marker, read_info, read_life};
 use super::{
@@ -18,12 +18,12 @@ use super::{
     HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, Script, TAKE,
 };
 
-/// Goes on only where the server is a primary with exactly the declared replicas, each with an
-/// address of its own and heard of within the last second. Else it answers `alone`, how many of
-/// them follow and how many are connected.
+/// Continues only if the server is a primary with exactly the declared replicas, each with its own
+/// address and a report within the last second. Otherwise it answers `alone`, and how many of them
+/// follow and are connected.
 ///
-/// A backup tool that reads as a replica has port 0. The lag is digits only: a negative one is that
-/// of a clock that was set back.
+/// A backup tool that poses as a replica has port 0. Only digits are accepted as the lag: a
+/// negative one means that the clock was set back.
 const CHECK: &str = concat!(
     read_info!(),
     "\
@@ -42,22 +42,21 @@ local connected = tonumber(string.match(info, 'connected_slaves:(%d+)'))
 if follow ~= declared or connected ~= declared then return {'alone', follow, connected} end
 "
 );
-/// What comes behind that before a script that sets a key and knows no guard otherwise.
+/// Follows that check before a script that sets a key and has no guard otherwise.
 const MARKER: [&str; 2] = unread(check_marker!());
 
-/// Puts back a lock that is not numbered: as a plain `SET NX`, in a script.
+/// Restores an unnumbered lock: like a plain `SET NX`, in a script.
 const HEAL: &str = "\
 if redis.pcall('GET', KEYS[1]) then return 0 end
 local done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 if done.err then return done end
 return 1";
 
-/// What begins a script whose answer is looked at behind it.
+/// The beginning of a script whose answer is checked at its end.
 const VOTE: &str = "local function vote()\n";
 
-/// What comes behind a script: before a yes is told, a key that the script named is given the end
-/// that it has, or the value if it has no end. A no writes nothing, so that those who wait hear
-/// nothing.
+/// The end of a script: before a `Yes`, it sets a named key's expiry to its present value, or its
+/// value if it never expires. A `No` writes nothing, so that waiters are not notified.
 const WRITE: &str = "
 end
 local said = vote()
@@ -75,8 +74,8 @@ for i = 1, yes and #KEYS or 0 do
 end
 return yes and 0 or said";
 
-/// The texts one behind the other; `N` is the length of all.
-// An index beyond the end is an error of the compiler, because every use is in a constant.
+/// The concatenated texts; `N` is the total length.
+// An index beyond the end is a compile error, because every use is in a constant.
 #[allow(clippy::indexing_slicing)]
 const fn joined<const N: usize>(texts: &[&str]) -> [u8; N] {
     let (mut text, mut which, mut from, mut place) = ([0; N], 0, 0, 0);
@@ -92,15 +91,14 @@ const fn joined<const N: usize>(texts: &[&str]) -> [u8; N] {
     text
 }
 
-/// A text in two parts, without what it would read again that the check has read.
-// An index beyond the end is an error of the compiler, because every use is in a constant.
+/// A text in two parts, without what the check has already read.
+// An index beyond the end is a compile error, because every use is in a constant.
 #[allow(clippy::indexing_slicing)]
 const fn unread(text: &str) -> [&str; 2] {
     let (bytes, read) = (text.as_bytes(), read_info!().as_bytes());
     let mut place = 0;
     while place + read.len() <= bytes.len() {
-        // The compiler runs this: what is looked at for each byte of each text takes most of its
-        // time.
+        // The compiler runs this: the work for each byte of each text takes most of its time.
         let mut same = 0;
         while same < read.len() && bytes[place + same] == read[same] {
             same += 1;
@@ -109,7 +107,7 @@ const fn unread(text: &str) -> [&str; 2] {
             let (before, rest) = bytes.split_at(place);
             return match (std::str::from_utf8(before), std::str::from_utf8(rest.split_at(same).1)) {
                 (Ok(before), Ok(behind)) => [before, behind],
-                // A text that cannot be cut stays whole.
+                // A text that cannot be split stays whole.
                 _ => [text, ""],
             };
         }
@@ -118,7 +116,7 @@ const fn unread(text: &str) -> [&str; 2] {
     [text, ""]
 }
 
-/// A script with a check in front of its text, and one whose yes writes.
+/// A script with the check before its text, and one whose `Yes` writes.
 macro_rules! behind {
     ([$($check:expr),*], $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {{
         const OWN: [&str; 2] = unread($text);
@@ -160,7 +158,7 @@ pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
 );
 pub(crate) const TAKE_REPLICATED: Script =
     behind!([CHECK], TAKE.text, 26, "take replicated", "7d54010ff92beb759eb6f6f4e544d27c14c48ece");
-/// It is no vote: each vote looks at the marker for itself.
+/// It is no vote: each vote checks the marker itself.
 pub(crate) const ATTEND_REPLICATED: Script = script!(
     [CHECK, unread(ATTEND.text)[0], unread(ATTEND.text)[1]],
     27,
@@ -214,8 +212,8 @@ pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
 pub(crate) const ENTER_REPLICATED: Script =
     behind!([CHECK], ENTER.text, 39, "enter replicated", "6009966715bc734480fa1cbc4cfb81341dc41790");
 
-/// Each script that carries votes, with the one in its place on a master with replicas. What is put
-/// back without a number needs none elsewhere.
+/// Each voting script, with its replacement on a master with replicas. Restoring without a number
+/// needs no script elsewhere.
 pub const REPLICATED: [(Option<&Script>, &Script); 15] = [
     (Some(&ACQUIRE_GUARDED), &ACQUIRE_REPLICATED),
     (Some(&ACQUIRE_FENCED_GUARDED), &ACQUIRE_FENCED_REPLICATED),
@@ -234,7 +232,7 @@ pub const REPLICATED: [(Option<&Script>, &Script); 15] = [
     (Some(&HEAL_ALL), &HEAL_ALL_REPLICATED),
 ];
 
-/// What a master with replicas is asked in place of this script, or of a plain `SET`.
+/// The replacement of this script, or of a plain `SET`, on a master with replicas.
 pub(crate) fn replicated(script: Option<&'static Script>) -> Option<&'static Script> {
     let number = script.map(|script| script.number);
     let pair = REPLICATED.iter().find(|(plain, _)| plain.map(|plain| plain.number) == number);
@@ -254,8 +252,8 @@ mod tests {
             let own = own.replace(read_info!(), "");
             assert!(text.ends_with(&own), "{}", replicated.name);
             assert_eq!(replicated.text.matches("INFO'").count(), 1, "{}", replicated.name);
-            // What rests on a key that is there, and what ends a quarantine, does not wait for its
-            // end.
+            // Scripts that need an existing key, or end a quarantine, do not wait for the
+            // quarantine's end.
             let words = ["open", "raise", "extend"];
             let is_exempt = words.iter().any(|word| replicated.name.starts_with(word));
             assert_eq!(text.contains("{'quarantined'"), !is_exempt, "{}", replicated.name);

@@ -1,5 +1,5 @@
-//! The script of semaphores. A permit is an ordinary lock of its seat's name; only which one it
-//! becomes is decided here.
+//! The script of semaphores. A permit is an ordinary lock with its seat's name; this script only
+//! chooses the seat.
 
 use super::Script;
 use super::fleet::{check_marker, read_info, read_life};
@@ -8,18 +8,17 @@ use super::fleet::{check_marker, read_info, read_life};
 /// ARGV\[2\] milliseconds, or none if fewer are free. Answers `seats`, their places in the window
 /// with spaces between them, and their number or 0: one more than the counter of each was.
 ///
-/// KEYS: the seats in the order in which they are wanted, with the flag `f` their counters, the
-/// mark of the one that comes next, with `g` the restart guard's marker. ARGV: token, life, how
-/// many to take, flags, the number of seats, with `m` the name of the wait and for how long it has
-/// lasted, with `g` the two numbers of the fleet. Refused where our token has a seat already (one
-/// server behind two addresses has one vote), and where too few are free: it answers who holds the
-/// seat that ends first.
+/// KEYS: the seats in order of preference, with the flag `f` their counters, the mark for the next
+/// seat, with `g` the restart guard's marker. ARGV: token, life, how many to take, flags, the
+/// number of seats, with `m` the name of the wait and for how long it has lasted, with `g` the two
+/// numbers of the fleet. Refused if our token already has a seat (one server behind two addresses
+/// has one vote), or if too few are free: it answers the holder of the seat that ends first.
 ///
-/// With the flag `m` a refusal leaves a mark: since when we wait by this server's clock, how many
-/// seats we want, and the name of our wait. It lives as long as we have waited, a second at most.
-/// While it does, those seats are left free by all that have not waited for longer; they are told
-/// `wanted`. The earliest mark stands. It is a courtesy, and no seat is held by it: an error there
-/// counts as no mark.
+/// With the flag `m` a refusal leaves a mark: the start of our wait on this server's clock, how
+/// many seats we want, and the name of our wait. It lives as long as we have waited, a second at
+/// most. Meanwhile, requests that have not waited longer leave those seats free, and get the answer
+/// `wanted`. The earliest mark wins. It is a courtesy, and holds no seat: an error there counts as
+/// no mark.
 pub const TAKE: Script = Script {
     number: 17,
     name: "take",

@@ -1,4 +1,4 @@
-//! The smallest and the largest that a setting may be.
+//! The smallest and the largest values of settings.
 
 use super::ConfigBuilder;
 use crate::protocol::{ConfigError, Ttl};
@@ -10,7 +10,7 @@ impl ConfigBuilder {
             ("connect_timeout", self.connect_timeout),
             ("retry_delay", *self.retry_delay.start()),
             ("reconnect_delay", *self.reconnect_delay.start()),
-            // Without a value these are not zero.
+            // These may be unset, but not zero.
             ("longest_hold", self.longest_hold.unwrap_or(Ttl::MAX)),
             ("restart_guard", self.restart_guard.unwrap_or(Ttl::MAX)),
             ("keep_alive", self.keep_alive.unwrap_or(Ttl::MAX)),
