@@ -136,7 +136,7 @@ mod tests {
         let permits = Todo::Kinds { rounds: 2, letters: "PW".to_owned() };
         assert_eq!(read("kinds 2 PW"), Ok(permits));
         assert!(read("kinds 2 PA").unwrap_err().contains("OMBWDP"));
-        assert!(read("3 handoff").unwrap_err().contains("alone"));
+        assert!(read("3 handoff").unwrap_err().contains("first argument"));
     }
 
     #[test]
