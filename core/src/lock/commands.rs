@@ -133,7 +133,9 @@ impl Lock {
                 Context { base: &mut self.base, keys, effects }.clear_all();
             }
             Stage::Asked(keys, Phase::Clearing(_)) => {
-                Context { base: &mut self.base, keys, effects }.leave_places();
+                let mut cx = Context { base: &mut self.base, keys, effects };
+                cx.leave_places();
+                cx.unmark();
             }
             Stage::Queued | Stage::Asked(..) | Stage::Over => {}
         }

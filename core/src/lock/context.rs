@@ -226,10 +226,19 @@ impl Context<'_, '_> {
     }
 
     /// Releases the token everywhere, as [`Self::clear_all`] does, and keeps the place in the
-    /// queue.
+    /// queue and the marks of the wait.
     pub(super) fn give_back(&mut self) {
-        let request = self.request(None, Action::Release, self.base.longest_ttl);
+        let action = if self.base.wish.is_some() { Action::Undo } else { Action::Release };
+        let request = self.request(None, action, self.base.longest_ttl);
         self.order_back(self.keys.reached, request.without_place());
+    }
+
+    /// Ends a wait behind readers: its marks would keep new ones out until they expire.
+    pub(super) fn unmark(&mut self) {
+        if self.base.wish.is_some() && !self.base.targets.is_permit() {
+            let all = MasterSet::all(self.effects.config.masters.len());
+            self.effects.order(all, self.request(None, Action::Release, self.base.longest_ttl));
+        }
     }
 
     pub(super) fn ballot(&self, votes: Vec<Vote>) -> Ballot {

@@ -131,6 +131,9 @@ impl Lock {
         if self.is_fair() {
             self.leave_queue(effects);
         }
+        if let Stage::Asked(keys, _) = &mut self.stage {
+            Context { base: &mut self.base, keys, effects }.unmark();
+        }
         self.stage = Stage::Told;
         effects.events.push_back(Event::NotAcquired { lock: self.base.id, error });
     }

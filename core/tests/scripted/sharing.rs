@@ -52,6 +52,12 @@ fn asked(world: &World) -> Vec<usize> {
     world.masters.iter().map(|master| master.count("ACQUIRE ALL")).collect()
 }
 
+/// The masters with the mark of a waiting writer.
+fn marked(world: &World) -> usize {
+    let is_marked = |master: &&Master| master.value("quorlock:want/{x}", world.now).is_some();
+    world.masters.iter().filter(is_marked).count()
+}
+
 #[test]
 fn a_group_behind_another_in_its_process_asks_no_master() {
     let mut world = World::of(3);
@@ -108,9 +114,49 @@ fn a_writer_behind_readers_keeps_its_mark_on_a_quorum() {
     for _ in 0..8 {
         world.pass(ms(400));
         world.extend(reader, ms(10_000));
-        let is_marked = |master: &&Master| master.value("quorlock:want/{x}", world.now).is_some();
-        assert!(world.masters.iter().filter(is_marked).count() >= 2, "at {:?}", world.now);
+        assert!(marked(&world) >= 2, "at {:?}", world.now);
     }
+}
+
+#[test]
+fn a_writer_that_loses_rounds_keeps_its_marks() {
+    let mut world = two_processes();
+    let reader = world.acquire(&read("x"));
+    assert_eq!(next_granted(&mut world, 0), reader);
+    world.acquire_by(1, &write(&["x"]));
+    world.pass(ms(100));
+    assert_eq!(marked(&world), 3);
+    // In each round another master is so slow that the round is lost, and undone, before it answers.
+    for slow in 0..3 {
+        world.each(|master| master.delay = ms(1));
+        world.masters[slow].delay = ms(8);
+        world.extend(reader, ms(10_000));
+        world.pass(ms(50));
+    }
+    assert!(world.masters.iter().all(|master| master.count("RELEASE ALL") > 0), "no round was undone");
+    assert_eq!(marked(&world), 3);
+}
+
+#[test]
+fn a_writer_that_gives_up_takes_its_marks_along() {
+    let mut world = two_processes();
+    let reader = world.acquire(&read("x"));
+    assert_eq!(next_granted(&mut world, 0), reader);
+    world.acquire_by(1, &Acquire { timeout: Some(ms(700)), ..write(&["x"]) });
+    world.pass(ms(600));
+    assert_eq!(marked(&world), 3);
+    assert!(matches!(world.next_event_of(1), Event::NotAcquired { .. }));
+    world.pass(ms(10));
+    assert_eq!(marked(&world), 0, "after its timeout");
+
+    let writer = world.acquire_by(1, &write(&["x"]));
+    world.pass(ms(600));
+    assert_eq!(marked(&world), 3);
+    let now = world.now;
+    world.nodes[1].machine.cancel(writer, now);
+    world.drain(1);
+    world.pass(ms(10));
+    assert_eq!(marked(&world), 0, "after it was cancelled");
 }
 
 #[test]

@@ -157,10 +157,11 @@ impl AllClaim {
     pub(crate) fn arguments(&self, request: &Request, fleet: Option<Fleet>) -> Arguments<'_> {
         let &Request { action, insists, waited, .. } = request;
         let acquires = action == Action::Acquire;
-        // A request that gives seats back names no mark, since marks expire soon.
+        // A request that gives seats back names no mark, since marks expire soon. An undo keeps the
+        // marks: the wait may go on, and without them new readers would come in meanwhile.
         let may_wish = match action {
             Action::Acquire => waited.is_some(),
-            Action::Release | Action::Undo => !self.takes_some(),
+            Action::Release => !self.takes_some(),
             _ => false,
         };
         Arguments {
