@@ -32,13 +32,13 @@ fn package(name: &str, sections: &str, files: &[(&str, &str)]) -> TempDir {
 }
 
 /// Runs a cargo command in a package of that name, with `cases` cases of its properties.
-/// Dependencies are built once for all packages.
+/// Dependencies are built once for all packages, most of them with the tests of this workspace.
 fn cargo(package: &TempDir, name: &str, command: &str, cases: u32) -> Output {
     let cargo = |arguments: &[&str]| {
         Command::new(env!("CARGO"))
             .current_dir(package.path())
             .args(arguments)
-            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside"))
+            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap())
             .env("PROPTEST_CASES", cases.to_string())
             .output()
             .unwrap()

@@ -9,7 +9,7 @@ use crate::process::{cargo, run, target};
 
 /// Cargo, with the models of these packages whose names contain the filter.
 pub(crate) fn models(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = cargo(&["test", "--release", "--no-fail-fast", "--lib"]);
+    let mut command = cargo(&["test", "--profile", "loom", "--no-fail-fast", "--lib"]);
     command.args(arguments).args(["--", "--nocapture"]).current_dir(folder);
     command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target().join("loom"));
     command
