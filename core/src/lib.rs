@@ -16,7 +16,7 @@
 //!    key must have expired, or, without notifications, after a random pause. It asks one master
 //!    before the others.
 //! 5. Extensions count only masters that hold this very token, over all N. They create no key and
-//!    shorten none. If too few masters answer, its validity is unchanged. If too many say "not
+//!    shorten none. If too few masters confirm one, its validity is unchanged. If too many say "not
 //!    yours", the lock is lost, and its holder learns it at once.
 //! 6. A release compares the token and deletes the key on all masters, and reports whether the lock
 //!    was still ours. A deferred release (`release_after`) leaves the key in place until the
@@ -78,10 +78,10 @@
 //! | `connection` | one master: handshake, pipeline, timeouts, reconnects | locks |
 //! | `lock` | one lock's life | connections, other locks |
 //! | `waiting` | which lock of a resource asks, when, and which master first | connections, held locks |
-//! | `bootstrap` | the first use of masters under the restart guard | connections, locks |
-//! | `inspection` | what masters say of a lock, and deleting its keys without holding it | connections, locks |
+//! | `bootstrap` | the first use of masters under the restart guard | connections, the state of a lock |
+//! | `inspection` | what masters say of a lock, and deleting its keys without holding it | connections, the state of a lock |
 //! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
-//! | `front` | locker, request, guard and their futures, on wakers alone; the async driver over two small traits | concrete sockets, concrete runtimes |
+//! | `front` | locker, request, guard and their futures, on wakers alone; the async driver over three small traits | concrete sockets, concrete runtimes |
 //! | `internals` | what the simulator and the exhaustive search need beyond the public surface | |
 //! | `guide` | pages for users | |
 //!

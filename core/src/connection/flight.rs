@@ -182,7 +182,7 @@ impl Flight {
     }
 
     /// The unanswered acquisitions without a release behind them, each with the claim that its
-    /// release must name. If a downgrade follows, that is the reader's, whose release also releases
+    /// release must name. After a downgrade it is the reader's claim: releasing it also releases
     /// the writer.
     pub(crate) fn unreleased_acquisitions(&self) -> impl Iterator<Item = (&Request, &Claim)> {
         let released: std::collections::HashSet<_> = self

@@ -1,4 +1,5 @@
-//! A master's report about a lock's key and itself: the only reply that is more than a vote.
+//! The reply to an inspection: a master's report about a lock's key and itself. It is the only
+//! reply that is more than a vote.
 
 use std::time::Duration;
 

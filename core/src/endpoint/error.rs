@@ -100,17 +100,17 @@ impl fmt::Display for EndpointError {
         f.write_str(match self {
             Self::UnknownScheme => {
                 "the URL of a master starts with redis://, valkey:// or unix://, or over TLS with rediss:// or valkeys://; \
-                 of a group with Sentinels with redis+sentinel://, and of a cluster with redis+cluster://"
+                 for a group behind Sentinels write redis+sentinel://, for a cluster redis+cluster://"
             }
             Self::Unverified => {
-                "the server's certificate is always verified: name a private issuer's certificate with cacert=, \
-                 and with sni= the name that it has where the host is another"
+                "the server's certificate is always verified: give a private issuer's certificate with cacert=; \
+                 if the server's is for another name than the host, give that name with sni="
             }
             Self::NeedsTls => "cacert, cert, key and sni are for TLS: write rediss:// or valkeys://, or rediss+sentinel:// or rediss+cluster://",
             Self::HalfOfPair => "a client's certificate needs its private key: give both cert= and key=",
-            Self::MissingFile => "the name of a file is missing behind cacert=, cert= or key=",
+            Self::MissingFile => "the name of a file is missing after cacert=, cert= or key=",
             Self::EmptyHost => "the host is missing: write redis://host:port",
-            Self::BadHost => "the host is not a name or an IP address; an IPv6 address stands in brackets, as in redis://[::1]:6379",
+            Self::BadHost => "the host is not a name or an IP address; write an IPv6 address in brackets, as in redis://[::1]:6379",
             Self::BadPort => "the port is not a number from 1 to 65535",
             Self::BadDatabase => "the database is not a number from 0 to 65535, as in redis://host/2",
             Self::BadEscape => "a % is not followed by two hexadecimal digits of a UTF-8 text; write % itself as %25",
@@ -134,8 +134,7 @@ impl fmt::Display for EndpointError {
             }
             Self::MissingPasswordFile => "the path is missing: write password-file=/run/secrets/redis",
             Self::BadReplicas => {
-                "replicas is a number from 1 to 16: how many replicas the master has, all of them; without replicas, \
-                 leave it out"
+                "replicas= is the number of all replicas of the master, 1 to 16; if it has none, leave it out"
             }
             Self::SeveralHosts => {
                 "one server has one host: give each master a URL of its own, or write redis+sentinel:// or redis+cluster://"
@@ -148,10 +147,10 @@ impl fmt::Display for EndpointError {
                 "a cluster needs a tag of 1 to 64 letters, digits, -, _ and .: write redis+cluster://host:7000/?tag=q0; \
                  all keys of this master then lie in one slot"
             }
-            Self::TooManyPlaces => "a URL names at most 32 sentinels or nodes: some of them are enough",
-            Self::UserAlone => "sentinel-user needs sentinel-pass",
-            Self::BadFailover => "failover is may-lose-locks or durable",
-            Self::RepeatedParameter(name) => return write!(f, "`{name}` is given more than once"),
+            Self::TooManyPlaces => "a URL names at most 32 sentinels or nodes: name fewer",
+            Self::UserAlone => "sentinel-user= needs sentinel-pass=: give both",
+            Self::BadFailover => "failover= must be may-lose-locks or durable",
+            Self::RepeatedParameter(name) => return write!(f, "`{name}` is given more than once; give it once"),
         })
     }
 }

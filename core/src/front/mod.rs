@@ -10,8 +10,8 @@
 //! machine behind its mutex. The same thread then carries out the outputs through the *outbox*,
 //! unless another thread is already doing so. What only the driver can do goes into its *mailbox*.
 //! The mutexes are locked in this order: an owner's table or the outbox's queue, then the engine,
-//! then a slot or the mailbox. The only system call under the engine's mutex is the one for random
-//! bytes. Wakers are called and dropped without any mutex held.
+//! then a slot or the mailbox. The only system calls under the engine's mutex read the clock and
+//! random bytes. Wakers are called and dropped while no mutex of the front is held.
 
 mod bootstrap;
 mod dial;

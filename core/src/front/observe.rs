@@ -307,15 +307,15 @@ impl Change {
                 tell!(INFO, "quorlock.master.up", "master up", { server.address = address, server.port = port });
                 for warning in warnings {
                     if warning == Warning::UndeclaredReplicas {
-                        tell!(WARN, "quorlock.master.undeclared_replicas", "master has replicas, whose promotion the restart guard does not cover without replicas= in the URL", {
+                        tell!(WARN, "quorlock.master.undeclared_replicas", "master has replicas that its URL does not declare, so the restart guard does not cover their promotion: add replicas=", {
                             server.address = address, server.port = port, quorlock.warning = ?warning
                         });
                     } else if warning == Warning::OtherServer {
-                        tell!(WARN, "quorlock.master.other_server", "another server answers than before, which was up at the same time", {
+                        tell!(WARN, "quorlock.master.other_server", "another server answers now, and the old one did not restart: both were up at once", {
                             server.address = address, server.port = port, quorlock.warning = ?warning
                         });
                     } else {
-                        tell!(WARN, "quorlock.master.denied", "master denies what can be done without", {
+                        tell!(WARN, "quorlock.master.denied", "master denies a command that Quorlock can do without", {
                             server.address = address, server.port = port, quorlock.warning = ?warning
                         });
                     }

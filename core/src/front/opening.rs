@@ -52,7 +52,7 @@ impl fmt::Display for OpenError {
             ),
             Self::Tls(error) => write!(f, "TLS cannot be used: {error}"),
             Self::System(error) => {
-                write!(f, "the system gave no thread, or no way to wait for sockets: {error}")
+                write!(f, "could not start a thread, or could not wait for sockets: {error}")
             }
         }
     }

@@ -138,8 +138,8 @@ impl<G> Request<G> {
         self
     }
 
-    /// Renews the lock in the background, each third of its TTL, until this long after the grant.
-    /// Then its validity runs out.
+    /// Renews the lock in the background, each third of its TTL, until this long after the round
+    /// that won it began. Then its validity runs out.
     pub fn renew_for(mut self, longest_hold: Duration) -> Self {
         self.renew_for = Some(longest_hold);
         self.set.longest_hold = true;

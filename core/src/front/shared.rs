@@ -237,7 +237,7 @@ impl Outputs for Shared {
 
 /// The machine, with the slots of the callers that wait for its events, and the counts for reports.
 ///
-/// While its mutex is held, the only system call is the one for random bytes, and no user code
+/// While its mutex is held, the only system calls read the clock and random bytes, and no user code
 /// runs.
 pub(super) struct Engine {
     pub(super) machine: Machine<HostEntropy>,

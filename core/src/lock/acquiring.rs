@@ -57,7 +57,7 @@ pub(super) struct Trying {
     closes_at: Option<Instant>,
     /// Whether a refusal by the only master asked so far ends the round.
     yields: bool,
-    /// Whether a refusal names the holder.
+    /// Whether a refusal names the holder, and the master then notifies of changes.
     watches: bool,
     /// Whether waiting writers are overtaken.
     insists: bool,

@@ -1,4 +1,5 @@
-//! After a lost round: the token is taken back, and reads show who holds the key. `waiting` decides
+//! After a lost round: the token is taken back, and reads show who holds the key. A lock that
+//! listens reads before its first attempt, with a token that no master has. `waiting` decides
 //! whether and when to make the next attempt.
 
 use super::Next;
@@ -6,7 +7,8 @@ use super::context::{Base, Context};
 use crate::protocol::{Answer, Cause, Decision, MasterId, MasterSet, Tally, Vote};
 use crate::time::Instant;
 
-/// Between attempts. Answers still come: late votes of the lost round, and reads.
+/// Between attempts, or before the first one. Answers still come: late votes of the lost round, and
+/// reads.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Clearing {
     lost_round: u32,

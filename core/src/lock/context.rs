@@ -103,7 +103,9 @@ pub(super) struct Keys {
     claim: Claim,
     /// The choice of seats, for permits.
     pub(super) seating: Option<Box<Seating>>,
-    /// Masters that may hold the token, now or later.
+    /// Masters that may hold the token, now or later. Those that refused are taken out when the
+    /// round is decided; after a lost one only if they named the holder, because the undo reads the
+    /// key on the others.
     pub(super) reached: MasterSet,
     /// Masters on which a release may follow the token at any time: they never count as holders.
     pub(super) forsaken: MasterSet,

@@ -170,8 +170,8 @@ impl Held {
         self.heal(lost, cx);
     }
 
-    /// Too few masters answered: the validity is unchanged. Outstanding answers may still report
-    /// that a master does not hold it.
+    /// Too few masters confirmed it: the validity is unchanged. Outstanding answers may still
+    /// confirm it, or report that a master does not hold the lock.
     fn extension_failed(&mut self, place: usize, cx: &mut Context<'_, '_>) {
         let now = cx.effects.now;
         let Some(extension) = self.extensions.get_mut(place) else { return };

@@ -139,7 +139,7 @@ pub(crate) enum Report {
     Named(MasterId, Answer),
     /// A vote that came after its round was lost.
     Late(MasterId, Answer),
-    /// A master's answer about the key after a lost round.
+    /// A master's answer about the key, after a lost round or before the first attempt.
     Read(MasterId, Answer),
     /// Time has passed while the lock has no request under way.
     Idle,

@@ -56,10 +56,10 @@ use crate::waiting::{Contenders, LetGo};
 /// after each drains [`Machine::poll_output`] until that says [`Output::Wake`]:
 ///
 /// - *Commands*: [`acquire`](Self::acquire), [`take`](Self::take), [`extend`](Self::extend),
-///   [`stop_renewal`](Self::stop_renewal), [`hand_over`](Self::hand_over),
-///   [`release`](Self::release), [`release_after`](Self::release_after),
-///   [`release_token`](Self::release_token), [`cancel`](Self::cancel),
-///   [`bootstrap`](Self::bootstrap), [`inspect`](Self::inspect),
+///   [`stop_renewal`](Self::stop_renewal), [`downgrade`](Self::downgrade),
+///   [`hand_over`](Self::hand_over), [`release`](Self::release),
+///   [`release_after`](Self::release_after), [`release_token`](Self::release_token),
+///   [`cancel`](Self::cancel), [`bootstrap`](Self::bootstrap), [`inspect`](Self::inspect),
 ///   [`force_release`](Self::force_release), [`reauthenticate`](Self::reauthenticate).
 /// - *Inputs*: [`connected`](Self::connected), [`connected_as`](Self::connected_as),
 ///   [`received`](Self::received), [`closed`](Self::closed), [`time_passed`](Self::time_passed).

@@ -19,7 +19,8 @@ pub struct Acquire {
     /// How many attempts to make; `None` for as many as the timeout allows. One attempt does not
     /// wait for the current holder; a larger number does not limit the time.
     pub attempts: Option<u32>,
-    /// How long after the grant the lock is renewed in the background; `None` for no renewal.
+    /// For how long after the round that won it began the lock is renewed in the background; `None`
+    /// for no renewal.
     pub renew_for: Option<Duration>,
     /// Whether the grant gets a fencing token.
     pub fenced: bool,

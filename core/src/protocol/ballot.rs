@@ -89,13 +89,13 @@ impl fmt::Display for Ballot {
         for (place, (name, vote)) in self.votes().enumerate() {
             write!(f, "{}{name} ", if place == 0 { "" } else { ", " })?;
             match vote {
-                Vote::Outstanding => f.write_str("not heard yet"),
+                Vote::Outstanding => f.write_str("no answer yet"),
                 Vote::Granted => f.write_str("granted"),
                 Vote::HeldByAnother { remaining, holder } => {
                     f.write_str(self.held_by(holder))?;
                     remaining.map_or(Ok(()), |remaining| write!(f, " for {}", Span(remaining)))
                 }
-                Vote::NotHeld => f.write_str("holds it no longer"),
+                Vote::NotHeld => f.write_str("no longer holds it"),
                 Vote::Failed(cause) => cause.describe(Some(name), &self.masters, f),
             }?;
         }
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(ballot.votes().count(), 3);
         assert_eq!(
             ballot.to_string(),
-            "1 of 3 votes, 2 needed (a:6379 granted, b:6379 holds it no longer, c:6379 not heard yet)"
+            "1 of 3 votes, 2 needed (a:6379 granted, b:6379 no longer holds it, c:6379 no answer yet)"
         );
     }
 }

@@ -51,11 +51,14 @@ impl fmt::Display for BootstrapError {
         match self {
             Self::NoRestartGuard => f.write_str("the restart guard is off, so masters need no bootstrap"),
             Self::InUse(masters) => {
-                f.write_str("locks may be held, wait for the quarantine to end: ")?;
                 for (place, master) in masters.iter().enumerate() {
                     write!(f, "{}{master}", if place == 0 { "" } else { ", " })?;
                 }
-                f.write_str(if masters.len() == 1 { " votes already" } else { " vote already" })
+                let vote = if masters.len() == 1 { "votes" } else { "vote" };
+                write!(
+                    f,
+                    " already {vote} and others do not, so locks may be held: wait for the quarantine to end"
+                )
             }
             Self::Unreached(ballot) => {
                 write!(f, "all masters must answer, and these did not: ")?;

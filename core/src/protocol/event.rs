@@ -24,7 +24,8 @@ pub enum Event {
         /// Why not.
         error: AcquireError,
     },
-    /// Renewal moved the end of the lock's validity.
+    /// The end of the lock's validity moved, by renewal or by an extension that was confirmed after
+    /// it had been reported as failed.
     Renewed {
         /// The lock.
         lock: LockId,
@@ -56,7 +57,7 @@ pub enum Event {
     },
     /// A bootstrap ended.
     Bootstrapped {
-        /// The lock.
+        /// The id of the request.
         lock: LockId,
         /// Whether all masters vote from now on.
         result: Result<(), BootstrapError>,

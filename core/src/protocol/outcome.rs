@@ -158,7 +158,7 @@ impl fmt::Display for AcquireError {
             }
             Self::Invalid(error) => write!(f, "{error}"),
             Self::TooManyLocks { limit } => write!(f, "{}", TooManyLocks { limit: *limit }),
-            Self::NoEntropy => f.write_str("the operating system gave no random bytes for a token"),
+            Self::NoEntropy => f.write_str("could not get random bytes from the operating system"),
             Self::Forked => f.write_str(FORKED),
             Self::DriverEnded => f.write_str(DRIVER_ENDED),
         }
@@ -198,7 +198,7 @@ impl From<EntropyFailed> for AcquireError {
 pub(crate) const FORKED: &str = "this locker was opened before a fork; open another one in the child";
 
 /// The error text when nothing drives the locker any more.
-pub(crate) const DRIVER_ENDED: &str = "the I/O loop of this locker has ended";
+pub(crate) const DRIVER_ENDED: &str = "the I/O loop of this locker has ended; open another locker";
 
 /// As many locks are held, waited for or being released as the configuration allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -210,7 +210,7 @@ pub struct TooManyLocks {
 impl fmt::Display for TooManyLocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limit } = self;
-        write!(f, "{limit} locks are alive or being sought already; release some, or raise the limit")
+        write!(f, "the limit of {limit} locks is reached; release some, or raise max_locks")
     }
 }
 
@@ -269,7 +269,7 @@ impl Error for LossCause {}
 pub enum ExtendError {
     /// The lock is no longer held.
     Lost(LossCause),
-    /// Too few masters answered. Its validity is unchanged.
+    /// Too few masters confirmed it. The lock's validity is unchanged.
     NoQuorum(Arc<Ballot>),
     /// The TTL is invalid. Its validity is unchanged, and nothing was sent.
     Invalid(ConfigError),

@@ -105,7 +105,7 @@ pub enum TlsFault {
     NotYetValid,
     /// The master's certificate is unusable for another reason.
     BadCertificate,
-    /// The system has no certificates of issuers.
+    /// The system has no trusted root certificates.
     NoRoots,
     /// The file that `cacert=` names cannot be read, or has no certificates.
     RootFile,
@@ -152,7 +152,7 @@ impl fmt::Display for TlsFault {
                 "its certificate cannot be used: it must be a server's certificate, signed by the issuer that cacert= names"
             }
             Self::NoRoots => {
-                "this system has no certificates of issuers: install them (ca-certificates), or name one with cacert="
+                "this system has no trusted root certificates: install them (ca-certificates), or name one with cacert="
             }
             Self::RootFile => "the file of cacert= cannot be read, or has no PEM certificate in it",
             Self::ClientFiles => {
@@ -164,7 +164,7 @@ impl fmt::Display for TlsFault {
             Self::ClientCertificateRefused => {
                 "does not accept this client's certificate: it must be valid, and from an issuer that the server trusts"
             }
-            Self::NoCommonVersion => "has no version of TLS or no cipher in common with this client: TLS 1.2 and 1.3 are spoken here",
+            Self::NoCommonVersion => "shares no TLS version or cipher with this client: allow TLS 1.2 or 1.3 on the server",
             Self::NotTls => "does not speak TLS: is this a plain port? Then use redis://",
             Self::UnusableName => "its host name cannot be in a certificate: give the certificate's name with sni=",
             Self::Other => "the TLS connection failed",

@@ -33,14 +33,14 @@ impl fmt::Display for SentinelFault {
         match self {
             Self::UnknownGroup => f.write_str("its sentinels know no group of this name"),
             Self::NotASentinel => {
-                f.write_str("what answers is no sentinel: name their hosts and ports, mostly 26379")
+                f.write_str("is not a sentinel: give the hosts and ports of sentinels, usually port 26379")
             }
             Self::IsSentinel => f.write_str(
                 "is a sentinel, not a master: write redis+sentinel://host:port/GROUP, with the name in its \
                  `sentinel monitor`",
             ),
             Self::Refused(error) => {
-                write!(f, "a sentinel {error}; it is logged in to with sentinel-user= and sentinel-pass=")
+                write!(f, "a sentinel refused: {error}; check sentinel-user= and sentinel-pass=")
             }
         }
     }

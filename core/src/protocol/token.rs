@@ -85,7 +85,7 @@ pub struct EntropyFailed;
 
 impl fmt::Display for EntropyFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the operating system gave no random bytes")
+        f.write_str("could not get random bytes from the operating system")
     }
 }
 

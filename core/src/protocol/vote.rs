@@ -12,7 +12,7 @@ use crate::wire::{ServerError, WireFault};
 /// A master's answer as one round sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Vote {
-    /// It has not answered yet.
+    /// It has not answered yet, or has not been asked yet.
     Outstanding,
     /// It stored the token.
     Granted,
@@ -209,7 +209,12 @@ impl Cause {
             Self::UnknownHost => f.write_str("host name not found"),
             Self::Closed => f.write_str("connection closed"),
             Self::HungUp => {
-                f.write_str("closed before any answer: a TLS port, or a proxy that hides the server")
+                f.write_str("closed before any answer: is this a TLS port (use rediss://), or a proxy that hides the server?")
+            }
+            // Not in the errors' own texts, which sentinels and `quorlock doctor` share.
+            Self::Server(error @ ServerError::NoAuth) => write!(f, "{error}: put it in the URL"),
+            Self::Server(error @ ServerError::NoPerm) => {
+                write!(f, "{error}: `quorlock doctor` lists what is missing")
             }
             Self::Server(error) => write!(f, "{error}"),
             Self::Garbage(fault) => write!(f, "does not speak Redis's protocol: {fault}"),
@@ -226,13 +231,13 @@ impl Cause {
                     Some(name) => write!(f, "its tag is on the same server as {name}")?,
                     None => f.write_str("its tag is on the same server as another one")?,
                 }
-                f.write_str(", which has one vote: `quorlock cluster-plan` tells tags on different servers")
+                f.write_str(", which has one vote: `quorlock cluster-plan` finds tags on different servers")
             }
             Self::TooManyInFlight => f.write_str("not asked: too many requests in flight"),
             Self::Quarantined { remaining } => write!(f, "quarantined for {} more", Span(remaining)),
             Self::OtherFleet { ours, theirs } => write!(
                 f,
-                "its restart guard is of {theirs}, this client's of {ours}: give all clients the same"
+                "its restart guard is for {theirs}, this client's for {ours}: use the same settings in all clients"
             ),
             Self::Alone { connected, declared, .. } if connected > declared => write!(
                 f,
@@ -294,8 +299,16 @@ mod tests {
             (Cause::ConnectorPanicked, "no connection: its connector panicked"),
             (Cause::UnknownHost, "host name not found"),
             (Cause::Closed, "connection closed"),
-            (Cause::HungUp, "closed before any answer: a TLS port, or a proxy that hides the server"),
-            (Cause::Server(ServerError::Oom), "out of memory (OOM)"),
+            (
+                Cause::HungUp,
+                "closed before any answer: is this a TLS port (use rediss://), or a proxy that hides the server?",
+            ),
+            (Cause::Server(ServerError::Oom), "is out of memory (OOM)"),
+            (Cause::Server(ServerError::NoAuth), "needs a password (NOAUTH): put it in the URL"),
+            (
+                Cause::Server(ServerError::NoPerm),
+                "user lacks a permission (NOPERM): `quorlock doctor` lists what is missing",
+            ),
             (
                 Cause::Garbage(WireFault::Streamed),
                 "does not speak Redis's protocol: a value of unknown length",
@@ -306,7 +319,7 @@ mod tests {
             (Cause::SameServer { other: second }, "is the same server as another address"),
             (
                 Cause::SharedServer { other: second },
-                "its tag is on the same server as another one, which has one vote: `quorlock cluster-plan` tells tags on different servers",
+                "its tag is on the same server as another one, which has one vote: `quorlock cluster-plan` finds tags on different servers",
             ),
             (Cause::TooManyInFlight, "not asked: too many requests in flight"),
             (Cause::Alone { following: 1, connected: 1, declared: 2 }, "replicas that follow it: 1 of 2"),

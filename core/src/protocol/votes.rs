@@ -22,7 +22,7 @@ impl Votes {
         Self { tally: Tally::outstanding_of(asked.among(masters), masters), cast: buffer }
     }
 
-    /// All masters are asked.
+    /// All masters are asked, at once or one of them before the others.
     pub(crate) fn outstanding(masters: usize) -> Self {
         Self { cast: vec![Vote::Outstanding; masters], tally: Tally::outstanding_of(masters, masters) }
     }

@@ -1,6 +1,6 @@
-//! A bid for one lock in front of its queue: what its process knows about the masters and about
-//! rivals, and what it waits for. A lock that asks at once and meets no rivals has no bid until it
-//! loses a round.
+//! A bid for one lock in front of its queue, or for a single try outside of it: what its process
+//! knows about the masters and about rivals, and what it waits for. A lock that asks at once and
+//! meets no rivals has no bid until it loses a round.
 //!
 //! The lock itself makes attempts and reports how they were lost; the bid decides whether, when and
 //! how the next one is made.
@@ -201,7 +201,7 @@ impl Bid {
         self.last_votes.as_ref()
     }
 
-    /// The wait after a lost round, for inputs that only come then.
+    /// The wait after a lost round, or before the first attempt, for inputs that only come then.
     pub(super) fn lost_wait(&mut self) -> Option<&mut Waiting> {
         debug_assert!(
             matches!(self.plan, Plan::Waiting(_)),

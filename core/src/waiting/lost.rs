@@ -38,8 +38,8 @@ impl Bid {
             self.last_votes = Some(Arc::clone(&votes));
         }
         let stale = lost.stale.without(self.repeated);
-        // A round is lost by one vote, so a single fresh connection may win it; a wait that is over
-        // cannot.
+        // A round can be lost by one vote, so a single fresh connection may win it now. If time ran
+        // out instead, there is none for another round.
         if !lost.is_undecided && !stale.is_empty() {
             // Once for each master, so that this is bounded.
             stale.iter().for_each(|master| self.repeated.insert(master));

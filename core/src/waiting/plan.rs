@@ -136,8 +136,8 @@ impl Bid {
         let Some(waiting) = self.waiting().filter(|waiting| waiting.retry_at.is_some()) else { return };
         let asks_first = waiting.refused_first.is_some();
         if free < needed && waiting.refused_first != Some(master) {
-            // With masters that do not notify it may be enough, so it asks as often as without
-            // notifications.
+            // Together with the masters that do not notify there may be a quorum, so the lock asks
+            // as often as it would without notifications.
             if free + unknown >= needed {
                 self.put_off(effects);
                 self.plan_next_attempt(lock, effects);

@@ -182,7 +182,7 @@ fn strip_script_line(text: &[u8]) -> Option<&[u8]> {
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Oom => "out of memory (OOM)",
+            Self::Oom => "is out of memory (OOM)",
             Self::Misconf => "refuses writes because it cannot save to disk (MISCONF)",
             Self::NoReplicas => "refuses writes because it has too few replicas (NOREPLICAS)",
             Self::ReadOnly => "is a replica (READONLY)",
@@ -203,7 +203,7 @@ impl fmt::Display for ServerError {
             Self::ClusterDown => "is part of a cluster (CLUSTERDOWN): use redis+cluster://host:port/?tag=q0",
             Self::NoScript => "does not know the script (NOSCRIPT)",
             Self::UnknownCommand => "does not know a command that Quorlock needs",
-            Self::NoReplicationId => "reports no replication id: no restart guard here",
+            Self::NoReplicationId => "reports no replication id, so the restart guard cannot work: use another server, or no restart guard",
             Self::Other(code) => return write!(f, "answered with the error {code}"),
         })
     }

@@ -35,7 +35,7 @@ fn a_waiter_learns_that_the_driver_has_ended() {
     assert_eq!(error, ReleaseError::DriverEnded);
     for text in [error.to_string(), AcquireError::DriverEnded.to_string(), LossCause::DriverEnded.to_string()]
     {
-        assert_eq!(text, "the I/O loop of this locker has ended");
+        assert_eq!(text, "the I/O loop of this locker has ended; open another locker");
     }
 }
 

@@ -110,6 +110,6 @@ fn without_random_bytes_there_is_no_lock() {
     let (locker, driver) = Driver::with(1, false);
     let error = locker.lock("job").wait().unwrap_err();
     assert_eq!(error, AcquireError::NoEntropy);
-    assert_eq!(error.to_string(), "the operating system gave no random bytes for a token");
+    assert_eq!(error.to_string(), "could not get random bytes from the operating system");
     driver.end();
 }

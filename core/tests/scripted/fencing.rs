@@ -115,7 +115,7 @@ fn a_master_that_has_lost_the_lock_before_it_was_raised_does_not_count() {
     world.masters[2].forget_keys();
     let error = world.refusal();
     assert_eq!(error.ballot().unwrap().granted(), 1, "{error}");
-    assert!(error.to_string().contains("holds it no longer"), "{error}");
+    assert!(error.to_string().contains("no longer holds it"), "{error}");
 }
 
 #[test]

@@ -237,7 +237,8 @@ fn a_server_that_reports_no_replication_id_is_misconfigured_under_the_restart_gu
         world.pump();
         let cause = Cause::Server(ServerError::NoReplicationId);
         assert_eq!(states(&world), [MasterState::Down(cause)]);
-        assert_eq!(cause.to_string(), "reports no replication id: no restart guard here");
+        let said = "reports no replication id, so the restart guard cannot work: use another server, or no restart guard";
+        assert_eq!(cause.to_string(), said);
         world.acquire(&one_try());
         assert!(matches!(world.refusal(), AcquireError::Misconfigured(_)));
     }

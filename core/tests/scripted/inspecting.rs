@@ -134,7 +134,7 @@ fn holders_are_distinguished_and_a_master_without_an_answer_has_its_cause() {
     let holders: Vec<_> = seen.holders().map(|(holder, on)| (holder.to_string(), on)).collect();
     assert_eq!(holders, [("a".to_owned(), 1), ("b".to_owned(), 1)]);
     assert!(matches!(seen.masters().last().unwrap().1, Err(Cause::NoAnswer { .. })), "{seen:?}");
-    let said = "not known, it depends on masters that did not tell: holder a on 1, holder b on 1, not told on 1 (quorum 2)";
+    let said = "not known, it depends on masters that gave no usable answer: holder a on 1, holder b on 1, no usable answer from 1 (quorum 2)";
     assert_eq!(seen.to_string(), said);
 }
 

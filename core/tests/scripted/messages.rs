@@ -27,7 +27,7 @@ fn configurations_that_cannot_work() {
             refused(Config::builder(none)),
             "no master is named; name at least one, for example redis://127.0.0.1:6379",
         ),
-        (refused(Config::builder(many)), "65 masters are named, and 64 is the most"),
+        (refused(Config::builder(many)), "65 masters are named, but at most 64 are possible"),
         (
             refused(Config::builder(["redis://u:secret@a", "redis://A:6379"])),
             "A:6379 is named twice; each master has one vote, so name it once",
@@ -52,8 +52,8 @@ fn configurations_that_cannot_work() {
         ),
         (
             refused(Config::builder(["rediss://a#insecure"])),
-            "master 1 of 1: the server's certificate is always verified: name a private issuer's certificate with cacert=, \
-             and with sni= the name that it has where the host is another",
+            "master 1 of 1: the server's certificate is always verified: give a private issuer's certificate with cacert=; \
+             if the server's is for another name than the host, give that name with sni=",
         ),
         (
             refused(Config::builder(["redis://a?cacert=/ca.pem"])),
@@ -62,8 +62,7 @@ fn configurations_that_cannot_work() {
         ),
         (
             refused(Config::builder(["redis://a?replicas=0"]).restart_guard(ms(10_000))),
-            "master 1 of 1: replicas is a number from 1 to 16: how many replicas the master has, all of them; without replicas, \
-             leave it out",
+            "master 1 of 1: replicas= is the number of all replicas of the master, 1 to 16; if it has none, leave it out",
         ),
         (
             refused(Config::builder(["redis://a?replicas=1"])),
@@ -71,8 +70,7 @@ fn configurations_that_cannot_work() {
         ),
         (
             refused(Config::builder(["redis+sentinel://a,b/m?replicas=0"]).restart_guard(ms(10_000))),
-            "master 1 of 1: replicas is a number from 1 to 16: how many replicas the master has, all of them; without replicas, \
-             leave it out",
+            "master 1 of 1: replicas= is the number of all replicas of the master, 1 to 16; if it has none, leave it out",
         ),
         (
             refused(Config::builder(["redis+sentinel://a,b/m"]).restart_guard(ms(10_000))),
@@ -80,30 +78,43 @@ fn configurations_that_cannot_work() {
              replicas=K, the number of all its replicas; or write failover=durable if the service loses no write that it has \
              acknowledged; or failover=may-lose-locks if two holders now and then do no harm",
         ),
-        (refused(Config::builder(["unix:///s?db=1&db=2"])), "master 1 of 1: `db` is given more than once"),
+        (
+            refused(Config::builder(["unix:///s?db=1&db=2"])),
+            "master 1 of 1: `db` is given more than once; give it once",
+        ),
         (
             refused(settings(1).ttl(ms(0))),
             "the TTL is zero; masters count whole milliseconds, so use 1 ms or more",
         ),
-        (refused(settings(1).ttl(days(500))), "a TTL of 500 d is beyond the longest, 366 d"),
+        (refused(settings(1).ttl(days(500))), "the TTL of 500 d is longer than the longest, 366 d"),
         (
             refused(settings(1).ttl(ms(52))),
             "a TTL of 52 ms leaves no validity; it must be more than 52 ms \
              (TTL × 0.01 + 2 ms for drift, and one request timeout)",
         ),
+        (
+            refused(settings(1).ttl(ms(20_000)).restart_guard(ms(10_000))),
+            "the TTL of 20 s is longer than the restart guard's longest, 10 s; use a shorter one, or give all clients \
+             a guard with a longer one",
+        ),
+        (
+            refused(settings(1).ttl(ms(10_050)).restart_guard(ms(10_000))),
+            "the TTL is longer than the restart guard's longest, 10 s; use a shorter one, or give all clients a guard \
+             with a longer one",
+        ),
         (refused(settings(1).connect_timeout(ms(0))), "connect_timeout is zero; use 1 ms or more"),
         (
             refused(settings(1).request_timeout(days(500))),
-            "request_timeout of 500 d is beyond the longest, 366 d",
+            "request_timeout of 500 d is longer than the longest, 366 d",
         ),
         (
             refused(settings(1).retry_delay(RangeInclusive::new(ms(2), ms(1)))),
-            "retry_delay has its lower bound above its upper one",
+            "retry_delay has its lower bound above its upper one; swap them",
         ),
         (refused(settings(1).max_locks(0)), "max_locks is zero; use 1 or more"),
         (
             refused(settings(1).client_name("two words")),
-            "the client name must be printable ASCII without spaces, as CLIENT SETNAME asks",
+            "the client name must be printable ASCII without spaces, as CLIENT SETNAME requires",
         ),
     ] {
         assert_eq!(message, text);
@@ -117,7 +128,7 @@ fn no_fencing_numbers_where_a_failover_may_lose_them() {
     let now = world.now;
     assert_eq!(
         world.nodes[0].machine.acquire(&fenced, now).unwrap_err().to_string(),
-        "no fencing numbers with failover=may-lose-locks: a failover of m@a:26379 loses them, and they \
+        "no fencing tokens with failover=may-lose-locks: a failover of m@a:26379 loses their counters, which \
          would start again; use a restart guard and replicas=K"
     );
 }
@@ -125,7 +136,7 @@ fn no_fencing_numbers_where_a_failover_may_lose_them() {
 #[test]
 fn a_ttl_beyond_all_numbers_is_refused_like_one_that_is_too_long() {
     let error = Ttl::new(std::time::Duration::MAX).unwrap_err().to_string();
-    assert!(error.contains("is beyond the longest"), "{error}");
+    assert!(error.contains("is longer than the longest"), "{error}");
 }
 
 #[test]
@@ -134,10 +145,7 @@ fn requests_that_cannot_be_carried_out() {
     let lock = world.hold(&wanted(ms(10_000)));
     let now = world.now;
     let error = world.nodes[0].machine.acquire(&one_try(), now).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "1 locks are alive or being sought already; release some, or raise the limit"
-    );
+    assert_eq!(error.to_string(), "the limit of 1 locks is reached; release some, or raise max_locks");
     world.each(|master| master.flow = Flow::Stopped);
     let ttl = Ttl::new(ms(10_000)).unwrap();
     let error = (0..100).find_map(|_| world.nodes[0].machine.extend(lock, ttl, now).err()).unwrap();

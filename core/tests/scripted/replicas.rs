@@ -304,7 +304,7 @@ fn clients_that_disagree_get_an_error_from_the_marker() {
             Event::NotAcquired { error: error @ AcquireError::Misconfigured(_), .. } => error.to_string(),
             event => panic!("{event:?}"),
         };
-        let theirs = format!("its restart guard is of 1 master, replicas={first} and a longest TTL of 20 s");
+        let theirs = format!("its restart guard is for 1 master, replicas={first} and a longest TTL of 20 s");
         assert!(told.contains(&theirs), "{told}");
     }
 }

@@ -32,7 +32,7 @@ pub enum TlsError {
         /// The error of rustls.
         error: rustls::Error,
     },
-    /// The system has no certificates of issuers.
+    /// The system has no trusted root certificates.
     NoRoots,
     /// No certificate can contain this name.
     UnusableName {
@@ -98,7 +98,7 @@ impl fmt::Display for TlsError {
                 "the client's certificate and its private key cannot be used together: {error}; give the two of one pair"
             ),
             Self::NoRoots => f.write_str(
-                "this system has no certificates of issuers: install them (the package ca-certificates), or name one with cacert=",
+                "this system has no trusted root certificates: install them (the package ca-certificates), or name one with cacert=",
             ),
             Self::UnusableName { name } => {
                 write!(f, "no certificate can contain the name {name}: give the certificate's name with sni=")

@@ -169,7 +169,7 @@ fn masters_lack_the_configured_features() {
     let (_serving, urls) = serve(&["--port", "0", "--like", "twemproxy"]);
     let ended = start_over(&urls, &["-n"], &SHOW).end();
     assert_eq!(ended.code, Some(69), "{}", ended.err);
-    assert!(ended.err.contains("closed before any answer: a TLS port, or a proxy"), "{}", ended.err);
+    assert!(ended.err.contains("closed before any answer: is this a TLS port"), "{}", ended.err);
 
     let refused = Running::of(&mut quorlock(&["master", "--port", "0", "--like", "other"])).end();
     let expected =

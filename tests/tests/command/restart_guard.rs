@@ -87,7 +87,7 @@ fn replicas_are_reported_by_bootstrap_and_status() {
     assert!(!quiet.out.contains("promotion"), "{}", quiet.out);
 
     let says = format!(
-        "{} has replicas, whose promotion the restart guard does not cover without replicas= in the URL",
+        "{} has replicas that its URL does not declare, so the restart guard does not cover their promotion: add replicas=",
         masters[1].address()
     );
     let told = call(&masters, &BOOTSTRAP, None);
@@ -97,7 +97,7 @@ fn replicas_are_reported_by_bootstrap_and_status() {
     let told = call(&masters, &["status", JOB], None);
     let lines: Vec<_> = told.out.lines().filter(|line| line.contains("promotion")).collect();
     assert_eq!(lines.len(), 1, "{}", told.out);
-    let says = "has a replica, whose promotion the restart guard does not cover without replicas= in the URL";
+    let says = "has a replica that its URL does not declare, so the restart guard does not cover its promotion: add replicas=";
     assert!(lines[0].contains(&masters[1].address().to_string()) && lines[0].contains(says), "{}", told.out);
     let json = call(&masters, &["status", "--json", JOB], None);
     assert_eq!(json.out.matches("\"replicas\":1,\"warning\":\"has a replica").count(), 1, "{}", json.out);
@@ -131,7 +131,7 @@ fn clients_with_different_guards_are_64_and_both_are_named() {
         let both = [
             "3 masters and a longest TTL of 60 s",
             "3 masters and a longest TTL of 2 min",
-            "give all clients the same",
+            "use the same settings in all clients",
         ];
         assert!(both.iter().all(|part| refused.err.contains(part)), "{words:?}: {}", refused.err);
     }

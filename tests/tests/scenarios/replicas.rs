@@ -181,8 +181,8 @@ pub(crate) fn clients_that_disagree_about_replicas_get_an_error(transport: &Tran
 
     let error = guarded(transport, &group.primary, "").lock("other").wait().unwrap_err();
     assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
-    let told = "its restart guard is of 1 master, replicas=1 and a longest TTL of 2 s, \
-                this client's of 1 master and a longest TTL of 2 s: give all clients the same";
+    let told = "its restart guard is for 1 master, replicas=1 and a longest TTL of 2 s, \
+                this client's for 1 master and a longest TTL of 2 s: use the same settings in all clients";
     assert!(error.to_string().contains(told), "{error}");
 
     let error = guarded(transport, &group.primary, "replicas=2").try_lock("other").wait().unwrap_err();

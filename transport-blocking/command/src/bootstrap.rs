@@ -51,7 +51,7 @@ fn warn(locker: &Locker, output: &Output) {
         if warnings.contains(&Warning::UndeclaredReplicas) {
             let master = master.to_string();
             let text = format!(
-                "{master} has replicas, whose promotion the restart guard does not cover without replicas= in the URL"
+                "{master} has replicas that its URL does not declare, so the restart guard does not cover their promotion: add replicas="
             );
             output.record(
                 Level::Warning,

@@ -215,7 +215,7 @@ impl fmt::Display for ConfigError {
                 f.write_str("no master is named; name at least one, for example redis://127.0.0.1:6379")
             }
             Self::TooManyMasters { masters } => {
-                write!(f, "{masters} masters are named, and {} is the most", Quorum::MAX_MASTERS)
+                write!(f, "{masters} masters are named, but at most {} are possible", Quorum::MAX_MASTERS)
             }
             Self::SameMasterTwice { master } => {
                 write!(f, "{master} is named twice; each master has one vote, so name it once")
@@ -223,7 +223,11 @@ impl fmt::Display for ConfigError {
             Self::Endpoint { place, masters, error } => write!(f, "master {place} of {masters}: {error}"),
             Self::EmptyResource => f.write_str("the resource's name is empty; name what is to be locked"),
             Self::OversizedResource { bytes } => {
-                write!(f, "the resource's name has {bytes} bytes, and {} is the most", Resource::MAX_BYTES)
+                write!(
+                    f,
+                    "the resource's name has {bytes} bytes, but at most {} are possible",
+                    Resource::MAX_BYTES
+                )
             }
             Self::NoTarget => f.write_str("no resource is named; name what is to be locked"),
             Self::TooManyTargets => write!(
@@ -240,7 +244,7 @@ impl fmt::Display for ConfigError {
                 "only an exclusive lock of one resource can be waited for fairly: leave out `fair` for several resources, readers and permits",
             ),
             Self::ResumedAsAnother => f.write_str(
-                "the lock was handed over as one of other resources, or shared in another way; request the same targets and resume it with that",
+                "the handed-over lock has other resources or another kind; request the same resources and the same kind to resume it",
             ),
             Self::UnusablePermitsAtOnce { permits, most } => {
                 write!(f, "{permits} permits cannot be requested at once: request 1 to {most} of this semaphore")
@@ -255,7 +259,7 @@ impl fmt::Display for ConfigError {
                 f.write_str("the TTL is zero; masters count whole milliseconds, so use 1 ms or more")
             }
             Self::OversizedTtl { ttl } => {
-                write!(f, "a TTL of {} is beyond the longest, {}", Span(*ttl), Span(Ttl::MAX))
+                f.write_str(&too_long("the TTL", *ttl, "the longest", Ttl::MAX))
             }
             Self::TtlTooShort { ttl, more_than } => write!(
                 f,
@@ -265,23 +269,21 @@ impl fmt::Display for ConfigError {
             ),
             Self::ZeroSpan { setting } => write!(f, "{setting} is zero; use 1 ms or more"),
             Self::EndlessSpan { setting, span } => {
-                write!(f, "{setting} of {} is beyond the longest, {}", Span(*span), Span(Ttl::MAX))
+                f.write_str(&too_long(setting, *span, "the longest", Ttl::MAX))
             }
             Self::EndlessLimit { setting, limit } => write!(
                 f,
-                "{setting} of {} is beyond the longest, {}; for no limit use {setting}(None)",
-                Span(*limit),
-                Span(Ttl::MAX)
+                "{}; for no limit use {setting}(None)",
+                too_long(setting, *limit, "the longest", Ttl::MAX)
             ),
             Self::ReversedBounds { setting } => {
-                write!(f, "{setting} has its lower bound above its upper one")
+                write!(f, "{setting} has its lower bound above its upper one; swap them")
             }
             Self::ZeroLimit { setting } => write!(f, "{setting} is zero; use 1 or more"),
             Self::TtlAboveFleet { ttl, longest } => write!(
                 f,
-                "a TTL of {} is beyond the longest that the restart guard was told, {}; use a shorter one, or give all clients a guard with a longer one",
-                Span(*ttl),
-                Span(*longest)
+                "{}; use a shorter one, or give all clients a guard with a longer one",
+                too_long("the TTL", *ttl, "the restart guard's longest", *longest)
             ),
             Self::FailoverUnguarded { master } => write!(
                 f,
@@ -291,8 +293,8 @@ impl fmt::Display for ConfigError {
             ),
             Self::FencedThoughLost { master } => write!(
                 f,
-                "no fencing numbers with failover=may-lose-locks: a failover of {master} loses them, and they would \
-                 start again; use a restart guard and replicas=K"
+                "no fencing tokens with failover=may-lose-locks: a failover of {master} loses their counters, which \
+                 would start again; use a restart guard and replicas=K"
             ),
             Self::ReplicasWithoutGuard { master } => write!(
                 f,
@@ -301,28 +303,40 @@ impl fmt::Display for ConfigError {
             ),
             Self::ReservedResource => write!(
                 f,
-                "resources whose names begin with {} are where Quorlock keeps what it needs itself; use another name",
+                "resource names that begin with {} are reserved for Quorlock's own keys; use another name",
                 Resource::RESERVED
             ),
             Self::OversizedPrefix { bytes } => {
-                write!(f, "the prefix has {bytes} bytes, and {} is the most", Resource::MAX_PREFIX_BYTES)
+                write!(
+                    f,
+                    "the prefix has {bytes} bytes, but at most {} are possible",
+                    Resource::MAX_PREFIX_BYTES
+                )
             }
             Self::ReservedPrefix => write!(
                 f,
-                "with this prefix a key could begin with {}, where Quorlock keeps what it needs itself; use another prefix",
+                "with this prefix a key could begin with {}, which is reserved for Quorlock's own keys; use another prefix",
                 Resource::RESERVED
             ),
             Self::UnsetVariable { variable } => {
                 write!(f, "{variable} is not set; set it to the masters' URLs, separated by commas")
             }
             Self::VariableNotText { variable } => {
-                write!(f, "{variable} is not valid UTF-8; write odd bytes of its URLs as %XX")
+                write!(f, "{variable} is not valid UTF-8; percent-encode the bytes of its URLs that are not UTF-8 (%XX)")
             }
             Self::UnusableClientName => {
-                f.write_str("the client name must be printable ASCII without spaces, as CLIENT SETNAME asks")
+                f.write_str("the client name must be printable ASCII without spaces, as CLIENT SETNAME requires")
             }
         }
     }
+}
+
+/// Says that a span is longer than the longest one. [`Span`] rounds: if the two print alike, only
+/// the longest is printed.
+fn too_long(what: &str, span: Duration, than: &str, longest: Duration) -> String {
+    let [span, longest] = [span, longest].map(|span| Span(span).to_string());
+    let of = if span == longest { String::new() } else { format!(" of {span}") };
+    format!("{what}{of} is longer than {than}, {longest}")
 }
 
 impl Error for ConfigError {

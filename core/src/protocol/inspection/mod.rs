@@ -148,9 +148,10 @@ impl Inspection {
             between = ", ";
         }
         let silent = self.quorum.masters().saturating_sub(self.verdict.answered);
-        let rest = [("free", self.free()), ("not a lock", self.verdict.other_type), ("not told", silent)];
+        let free = ("free on", self.free());
+        let rest = [free, ("not a lock on", self.verdict.other_type), ("no usable answer from", silent)];
         for (what, on) in rest.into_iter().filter(|(_, on)| *on > 0) {
-            write!(f, "{between}{what} on {on}")?;
+            write!(f, "{between}{what} {on}")?;
             between = ", ";
         }
         Ok(())
@@ -200,7 +201,7 @@ impl fmt::Display for Inspection {
                 self.answered()
             ),
             LockState::Unknown => {
-                f.write_str("not known, it depends on masters that did not tell: ")?;
+                f.write_str("not known, it depends on masters that gave no usable answer: ")?;
                 self.shares(f)?;
                 write!(f, " (quorum {needed})")
             }
@@ -249,7 +250,7 @@ pub enum LockState {
     Free,
     /// Masters disagree: no holder has a quorum, and none can get the lock alone in this state.
     Split,
-    /// It depends on masters that did not answer.
+    /// It depends on masters that gave no usable answer.
     Unknown,
 }
 

@@ -49,7 +49,7 @@ fn the_error_of_an_acquisition_is_what_its_votes_amount_to() {
 fn errors_say_what_happened_and_to_which_lock() {
     let shared = || Arc::new(ballot([Vote::Granted; 3]));
     let votes = shared().to_string();
-    let limit = "5 locks are alive or being sought already; release some, or raise the limit";
+    let limit = "the limit of 5 locks is reached; release some, or raise max_locks";
     let zero = ConfigError::ZeroTtl;
     for (error, said) in [
         (AcquireError::NoQuorum(shared()).to_string(), format!("job not acquired: {votes}")),
@@ -59,7 +59,10 @@ fn errors_say_what_happened_and_to_which_lock() {
         ),
         (AcquireError::from(TooManyLocks { limit: 5 }).to_string(), limit.to_owned()),
         (AcquireError::from(zero.clone()).to_string(), zero.to_string()),
-        (AcquireError::DriverEnded.to_string(), "the I/O loop of this locker has ended".to_owned()),
+        (
+            AcquireError::DriverEnded.to_string(),
+            "the I/O loop of this locker has ended; open another locker".to_owned(),
+        ),
         (
             ExtendError::Lost(LossCause::NotHeld).to_string(),
             "not extended: a quorum of masters no longer holds the lock".to_owned(),

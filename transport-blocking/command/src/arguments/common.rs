@@ -122,7 +122,7 @@ impl Masters {
 
 pub(super) fn url(given: OsString) -> Result<Hidden<String>, &'static str> {
     match given.into_string() {
-        Err(_) => Err("is not valid UTF-8: percent-encode the odd bytes as %XX"),
+        Err(_) => Err("is not valid UTF-8: percent-encode the bytes that are not (%XX)"),
         Ok(url) if url.trim().is_empty() => {
             Err("is empty: write a master's URL after it, such as redis://host:6379")
         }

@@ -101,7 +101,9 @@ impl Environment {
     pub(super) fn masters(&self) -> Result<Vec<String>, String> {
         let name = Config::MASTERS_VARIABLE;
         let listed = self.masters.clone().unwrap_or_default().into_string().map_err(|_| {
-            format!("{name} is not valid UTF-8: percent-encode the odd bytes of its URLs as %XX.")
+            format!(
+                "{name} is not valid UTF-8: percent-encode the bytes of its URLs that are not UTF-8 (%XX)."
+            )
         })?;
         let urls: Vec<_> = ConfigBuilder::urls(&listed).map(str::to_owned).collect();
         if urls.is_empty() {

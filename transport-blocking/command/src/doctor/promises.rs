@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_core::{Cause, EvictionPolicy, Failover, ServerError};
+use quorlock_core::{EvictionPolicy, Failover, ServerError};
 
 use super::Survey;
 use super::facts::{Facts, Marker, NOT_TOLD};
@@ -254,7 +254,7 @@ fn wake_ups(survey: &Survey) -> Promise {
     let silent = |denied: bool| {
         survey.those(|_, facts| {
             let error = facts.tracking.err()?;
-            (denied == (error == ServerError::NoPerm)).then(|| Cause::Server(error).to_string())
+            (denied == (error == ServerError::NoPerm)).then(|| error.to_string())
         })
     };
     let what = "does not notify waiters, which retry after retry_delay";
@@ -293,7 +293,7 @@ fn lacking_locks(survey: &Survey, findings: &mut Findings) {
 fn against_guard(survey: &Survey, findings: &mut Findings) {
     lacking(survey, findings, Use::RestartGuard);
     let cure = "use servers whose INFO reports master_replid, if they lose data when they restart";
-    findings.broken("reports no replication id: no restart guard here", &nameless(survey), cure);
+    findings.broken("reports no replication id, so the restart guard cannot work", &nameless(survey), cure);
     let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
     findings.broken("may remove the guard's marker when its memory is full", &evicting, NO_EVICTION);
     let others = survey.those(|_, facts| match (survey.guard, &facts.marker) {

@@ -1,6 +1,5 @@
 //! What is printed: for people, and as JSON.
 
-use quorlock_core::Cause;
 use serde::Serialize;
 
 use super::Survey;
@@ -74,7 +73,7 @@ fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
     };
     let tracking = match facts.tracking {
         Ok(()) => "notifies waiters (CLIENT TRACKING)".to_owned(),
-        Err(error) => format!("does not notify waiters: {}", Cause::Server(error)),
+        Err(error) => format!("does not notify waiters: {error}"),
     };
     lines.push(format!("{user}{way}; {tracking}"));
     lines

@@ -90,9 +90,9 @@ fn objection(standing: Standing) -> Option<String> {
 fn warning(server: &ServerFacts, has_undeclared_replicas: bool) -> Option<String> {
     has_undeclared_replicas.then(|| match server.replicas {
         Some(replicas) if replicas > 1 => {
-            format!("has {replicas} replicas, whose promotion the restart guard does not cover without replicas= in the URL")
+            format!("has {replicas} replicas that its URL does not declare, so the restart guard does not cover their promotion: add replicas=")
         }
-        _ => "has a replica, whose promotion the restart guard does not cover without replicas= in the URL".to_owned(),
+        _ => "has a replica that its URL does not declare, so the restart guard does not cover its promotion: add replicas=".to_owned(),
     })
 }
 
