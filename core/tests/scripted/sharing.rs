@@ -126,7 +126,7 @@ fn a_writer_that_loses_rounds_keeps_its_marks() {
     world.acquire_by(1, &write(&["x"]));
     world.pass(ms(100));
     assert_eq!(marked(&world), 3);
-    // In each round another master is so slow that the round is lost, and undone, before it answers.
+    // Each round is lost, and undone, before another one of the masters answers.
     for slow in 0..3 {
         world.each(|master| master.delay = ms(1));
         world.masters[slow].delay = ms(8);
