@@ -41,8 +41,8 @@ fn word(text: &str) -> &str {
 
 /// How many modules a file lies within, itself included: an import with as many `super` leaves its
 /// room.
-fn depth(timeout: &Path) -> usize {
-    timeout.iter().count() - usize::from(timeout.ends_with("mod.rs"))
+fn depth(within: &Path) -> usize {
+    within.iter().count() - usize::from(within.ends_with("mod.rs"))
 }
 
 /// Each import from above in this file, as its line and what is wrong with it.
@@ -78,11 +78,11 @@ fn every_room_imports_only_from_itself_and_from_below() {
     sources(&src, &mut files);
     let mut all = Vec::new();
     for file in files.iter().filter(|file| **file != src.join("lib.rs")) {
-        let timeout = file.strip_prefix(&src).expect("a source of this crate");
-        let room = timeout.iter().next().and_then(|name| name.to_str()).unwrap_or_default();
+        let within = file.strip_prefix(&src).expect("a source of this crate");
+        let room = within.iter().next().and_then(|name| name.to_str()).unwrap_or_default();
         let source = fs::read_to_string(file).expect("a source is text");
-        let found = faults(&rooms, room.trim_end_matches(".rs"), depth(timeout), &source);
-        all.extend(found.into_iter().map(|fault| format!("src/{}:{fault}", timeout.display())));
+        let found = faults(&rooms, room.trim_end_matches(".rs"), depth(within), &source);
+        all.extend(found.into_iter().map(|fault| format!("src/{}:{fault}", within.display())));
     }
     assert!(all.is_empty(), "imports from above:\n{}", all.join("\n"));
 }

@@ -1,13 +1,19 @@
-//! Random worlds, one after the other, until a number of locks has been acquired: `--help` says
-//! more.
+//! Random worlds, in the order of their seeds, until a number of locks has been acquired: `--help`
+//! says more.
 
 #![allow(clippy::print_stdout)] // A command: its results are its output.
 
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use lexopt::prelude::*;
-use quorlock_sim::{Failure, Kinds, Plan};
+use quorlock_sim::{Failure, Kinds, Plan, Report};
+
+/// How many worlds run before their reports are counted.
+const AT_ONCE: u64 = 64;
 
 const HELP: &str = "\
 Runs random worlds in simulated time, with every fault that lies inside Redlock's assumptions (with the restart guard on
@@ -208,15 +214,39 @@ fn digest(options: &Options) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// One world's seed and plan, and what came of it.
+type Ran = (u64, Plan, Result<Report, Box<Failure>>);
+
+/// The next worlds from this seed on. They run on all cores, and come in the order of their seeds:
+/// so a run says the same on any number of cores.
+fn next_worlds(options: &Options, from: u64) -> Vec<Ran> {
+    let next = AtomicU64::new(from);
+    let work = || {
+        let seeds = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let worlds = seeds.take_while(|seed| *seed < from + AT_ONCE).map(|seed| {
+            let plan = options.plan(seed);
+            let outcome = plan.run();
+            (seed, plan, outcome)
+        });
+        worlds.collect::<Vec<Ran>>()
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut ran: Vec<Ran> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no world panics")).collect()
+    });
+    ran.sort_unstable_by_key(|(seed, ..)| *seed);
+    ran
+}
+
 fn many(options: &Options) -> ExitCode {
     let started = Instant::now();
     let (mut acquisitions, mut late, mut events, mut worlds, mut faults) = (0, 0, 0, 0u64, 0);
     let (mut numbered, mut raised, mut guarded) = (0, 0, 0u64);
     let mut kinds = Kinds::default();
-    let mut seed = options.seed;
-    while (if options.mixed { kinds.least() } else { acquisitions }) < options.acquisitions {
-        let plan = options.plan(seed);
-        match plan.run() {
+    let all = (0..).flat_map(|times| next_worlds(options, options.seed + times * AT_ONCE));
+    for (seed, plan, outcome) in all {
+        match outcome {
             Ok(report) => {
                 acquisitions += report.acquisitions;
                 kinds += report.kinds;
@@ -247,7 +277,9 @@ fn many(options: &Options) -> ExitCode {
         faults += plan.faults.len();
         guarded += u64::from(plan.restart_guard.is_some());
         worlds += 1;
-        seed += 1;
+        if (if options.mixed { kinds.least() } else { acquisitions }) >= options.acquisitions {
+            break;
+        }
     }
     let seconds = started.elapsed().as_secs_f64();
     if options.mixed {
@@ -256,8 +288,9 @@ fn many(options: &Options) -> ExitCode {
     println!(
         "{acquisitions} acquisitions ({numbered} numbered, {raised} of them in two rounds) in {worlds} worlds, {guarded} of them \
          with the restart guard, with {faults} faults, {late} grants after the sender had left, and \
-         {events} events: no violation (seeds {}..{seed}, {seconds:.1} s, {:.0} acquisitions/s)",
+         {events} events: no violation (seeds {}..{}, {seconds:.1} s, {:.0} acquisitions/s)",
         options.seed,
+        options.seed + worlds,
         acquisitions as f64 / seconds
     );
     ExitCode::SUCCESS
