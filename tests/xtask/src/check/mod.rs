@@ -1,5 +1,6 @@
 //! Every check that a change must pass, in order. `.ci/run` runs all of them.
 
+mod beside;
 mod book;
 mod loom;
 mod outside;
@@ -13,6 +14,7 @@ use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::time::Instant;
 
+use self::beside::Beside;
 use crate::{Outcome, words};
 
 /// One check.
@@ -36,7 +38,7 @@ impl Display for NotRun {
 
 impl Error for NotRun {}
 
-const STEPS: [Step; 25] = [
+const STEPS: [Step; 26] = [
     Step { name: "tools", title: "The tools are there", run: steps::tools },
     Step { name: "format", title: "Formatting", run: steps::format },
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
@@ -73,13 +75,8 @@ const STEPS: [Step; 25] = [
         run: steps::packages,
     },
     Step { name: "rustls", title: "There is one rustls, and no OpenSSL", run: trees::rustls },
-    Step { name: "tests", title: "The README's test command", run: steps::tests },
+    Step { name: TESTS, title: "The README's test command", run: steps::tests },
     Step { name: "seed", title: "The same seed gives the same run in two builds", run: steps::seed },
-    Step {
-        name: "loom",
-        title: "No interleaving loses an output or a wake-up, or leaves a caller without a leader",
-        run: loom::check,
-    },
     Step {
         name: "pairs",
         title: "A lock allocates no more than is written down while nothing observes it",
@@ -98,7 +95,16 @@ const STEPS: [Step; 25] = [
         run: scenarios::clusters,
     },
     Step { name: "tls", title: "The scenarios over TLS", run: scenarios::tls },
+    Step { name: "simulator", title: "The simulator builds for release", run: steps::simulator },
+    Step {
+        name: "loom",
+        title: "No interleaving loses an output or a wake-up, or leaves a caller without a leader",
+        run: loom::check,
+    },
 ];
+/// In a run of all steps these run beside the tests, from this one on.
+const BESIDE: [&str; 2] = ["simulator", "loom"];
+const TESTS: &str = "tests";
 
 /// Runs the named steps in their order, or all of them. A step that cannot run is a failure if it
 /// was named; otherwise the last lines say that it did not run.
@@ -111,17 +117,30 @@ pub(crate) fn run(names: &[&str]) -> Outcome {
         return Err(format!("there is no step {unknown:?}; cargo xtask check --list lists them").into());
     }
     let (mut times, mut not_run) = (Vec::new(), Vec::new());
-    for step in STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)) {
+    let runs_all = names.is_empty();
+    let mut beside = None;
+    let is_chosen = |step: &&Step| {
+        if runs_all { !BESIDE.contains(&step.name) } else { names.contains(&step.name) }
+    };
+    for step in STEPS.iter().filter(is_chosen) {
+        if runs_all && step.name == TESTS {
+            beside = Some(Beside::start(&BESIDE)?);
+        }
         println!("\n== {} ({})", step.title, step.name);
         let start = Instant::now();
         match (step.run)() {
             Ok(()) => times.push(format!("{} {:.0} s", step.name, start.elapsed().as_secs_f32())),
-            Err(error) if names.is_empty() && error.is::<NotRun>() => {
+            Err(error) if runs_all && error.is::<NotRun>() => {
                 println!("{error}");
                 not_run.push(format!("{}: {error}", step.name));
             }
             Err(error) => return Err(format!("step {}: {error}", step.name).into()),
         }
+    }
+    if let Some(beside) = beside {
+        let start = Instant::now();
+        beside.finish()?;
+        times.push(format!("{} {:.0} s more", BESIDE.join(" and "), start.elapsed().as_secs_f32()));
     }
     println!("\npassed: {}", times.join(", "));
     not_run.iter().for_each(|step| println!("{step}"));

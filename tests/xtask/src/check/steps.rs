@@ -61,6 +61,11 @@ fn metadata() -> Outcome<String> {
     read(&mut cargo(&["metadata", "--format-version", "1", "--locked", "--all-features"]))
 }
 
+/// Builds what the test command and `seed` run.
+pub(super) fn simulator() -> Outcome {
+    run(&mut cargo(&["build", "--release", "-p", "quorlock-sim", "--example", "simulate"]))
+}
+
 /// Compares a digest of 40 simulated worlds: of the build with assertions, and of the release
 /// build. After the tests both are already built.
 pub(super) fn seed() -> Outcome {

@@ -1,0 +1,57 @@
+//! Steps that need processors, run beside the tests, which mostly wait.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use crate::Outcome;
+use crate::process::{program, target};
+
+/// These steps in a process of the lowest priority, so that they take no time from the tests.
+pub(super) struct Beside {
+    child: Child,
+    printed: PathBuf,
+}
+
+impl Beside {
+    pub(super) fn start(steps: &[&str]) -> Outcome<Self> {
+        let printed = target().join("beside.log");
+        let file = File::create(&printed)?;
+        let child = Command::new("nice")
+            .args(["-n", "19"])
+            .arg(std::env::current_exe()?)
+            .arg("check")
+            .args(steps)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            // It is ended together with all that it has started.
+            .process_group(0)
+            .spawn()?;
+        Ok(Self { child, printed })
+    }
+
+    /// Waits for its end, and prints what it has printed.
+    pub(super) fn finish(mut self) -> Outcome {
+        let status = self.child.wait()?;
+        print!("{}", fs::read_to_string(&self.printed)?);
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("a step beside the tests failed: {status}").into())
+        }
+    }
+}
+
+impl Drop for Beside {
+    /// Another step has failed.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let group = format!("-{}", self.child.id());
+            // If it cannot be ended, it ends by itself within minutes.
+            let _ = program("kill", &["--", &group]).status();
+            let _ = self.child.wait();
+        }
+    }
+}
