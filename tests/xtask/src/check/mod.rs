@@ -44,7 +44,6 @@ const STEPS: [Step; 26] = [
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
     Step { name: "spelling", title: "Spelling", run: outside::spelling },
     Step { name: "lints", title: "Lints", run: steps::lints },
-    Step { name: "features", title: "Lints without features, and with each one", run: steps::features },
     Step { name: "docs", title: "Documentation", run: steps::docs },
     Step { name: "book", title: "The book, and its links", run: outside::book },
     Step { name: "surface", title: "The public surface is what is written down", run: steps::surface },
@@ -101,9 +100,10 @@ const STEPS: [Step; 26] = [
         title: "No interleaving loses an output or a wake-up, or leaves a caller without a leader",
         run: loom::check,
     },
+    Step { name: "features", title: "Lints without features, and with each one", run: steps::features },
 ];
 /// In a run of all steps these run beside the tests, from this one on.
-const BESIDE: [&str; 2] = ["simulator", "loom"];
+const BESIDE: [&str; 3] = ["simulator", "loom", "features"];
 const TESTS: &str = "tests";
 
 /// Runs the named steps in their order, or all of them. A step that cannot run is a failure if it
@@ -140,7 +140,7 @@ pub(crate) fn run(names: &[&str]) -> Outcome {
     if let Some(beside) = beside {
         let start = Instant::now();
         beside.finish()?;
-        times.push(format!("{} {:.0} s more", BESIDE.join(" and "), start.elapsed().as_secs_f32()));
+        times.push(format!("{} {:.0} s more", BESIDE.join(", "), start.elapsed().as_secs_f32()));
     }
     println!("\npassed: {}", times.join(", "));
     not_run.iter().for_each(|step| println!("{step}"));
