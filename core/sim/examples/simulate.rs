@@ -277,7 +277,8 @@ fn many(options: &Options) -> ExitCode {
         faults += plan.faults.len();
         guarded += u64::from(plan.restart_guard.is_some());
         worlds += 1;
-        if (if options.mixed { kinds.least() } else { acquisitions }) >= options.acquisitions {
+        let counted = if options.mixed { kinds.least() } else { acquisitions };
+        if counted >= options.acquisitions {
             break;
         }
     }

@@ -228,10 +228,9 @@ impl Context<'_, '_> {
     }
 
     /// Releases the token everywhere, as [`Self::clear_all`] does, and keeps the place in the
-    /// queue and the marks of the wait.
+    /// queue.
     pub(super) fn give_back(&mut self) {
-        let action = if self.base.wish.is_some() { Action::Undo } else { Action::Release };
-        let request = self.request(None, action, self.base.longest_ttl);
+        let request = self.request(None, Action::Release, self.base.longest_ttl);
         self.order_back(self.keys.reached, request.without_place());
     }
 

@@ -31,6 +31,15 @@ fn two_processes() -> World {
     world
 }
 
+/// A process reads `x`, and another one wants this.
+fn behind_a_reader(wanted: &Acquire) -> (World, LockId) {
+    let mut world = two_processes();
+    let reader = world.acquire(&read("x"));
+    assert_eq!(next_granted(&mut world, 0), reader);
+    world.acquire_by(1, wanted);
+    (world, reader)
+}
+
 /// Waits until a process is granted a lock, and takes it.
 fn next_granted(world: &mut World, node: usize) -> LockId {
     loop {
@@ -106,10 +115,7 @@ fn readers_that_others_kept_out_ask_all_masters_at_once() {
 
 #[test]
 fn a_writer_behind_readers_keeps_its_mark_on_a_quorum() {
-    let mut world = two_processes();
-    let reader = world.acquire(&read("x"));
-    assert_eq!(next_granted(&mut world, 0), reader);
-    world.acquire_by(1, &write(&["x"]));
+    let (mut world, reader) = behind_a_reader(&write(&["x"]));
     // Each extension is a notification that a master may be free.
     for _ in 0..8 {
         world.pass(ms(400));
@@ -120,10 +126,7 @@ fn a_writer_behind_readers_keeps_its_mark_on_a_quorum() {
 
 #[test]
 fn a_writer_that_loses_rounds_keeps_its_marks() {
-    let mut world = two_processes();
-    let reader = world.acquire(&read("x"));
-    assert_eq!(next_granted(&mut world, 0), reader);
-    world.acquire_by(1, &write(&["x"]));
+    let (mut world, reader) = behind_a_reader(&write(&["x"]));
     world.pass(ms(100));
     assert_eq!(marked(&world), 3);
     // Each round is lost, and undone, before another one of the masters answers.
@@ -139,10 +142,7 @@ fn a_writer_that_loses_rounds_keeps_its_marks() {
 
 #[test]
 fn a_writer_that_gives_up_takes_its_marks_along() {
-    let mut world = two_processes();
-    let reader = world.acquire(&read("x"));
-    assert_eq!(next_granted(&mut world, 0), reader);
-    world.acquire_by(1, &Acquire { timeout: Some(ms(700)), ..write(&["x"]) });
+    let (mut world, _) = behind_a_reader(&Acquire { timeout: Some(ms(700)), ..write(&["x"]) });
     world.pass(ms(600));
     assert_eq!(marked(&world), 3);
     assert!(matches!(world.next_event_of(1), Event::NotAcquired { .. }));
@@ -161,10 +161,7 @@ fn a_writer_that_gives_up_takes_its_marks_along() {
 
 #[test]
 fn notifications_of_a_shared_key_do_not_set_its_mark_again() {
-    let mut world = two_processes();
-    let reader = world.acquire(&read("x"));
-    assert_eq!(next_granted(&mut world, 0), reader);
-    world.acquire_by(1, &write(&["x"]));
+    let (mut world, reader) = behind_a_reader(&write(&["x"]));
     world.pass(ms(100));
     let marks = |world: &World| {
         let ends = world.masters.iter().map(|master| master.end("quorlock:want/{x}", world.now));
