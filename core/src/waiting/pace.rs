@@ -26,10 +26,10 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_LISTENING: Duration = Duration::from_micros(4_500);
 /// The value of one rival in [`Pace::rivals`]: averages of whole numbers need a finer unit.
 const ONE_RIVAL: u32 = 64;
-/// From this number of additional rivals on a process sleeps: a quarter of one on average. With a
-/// single rival, listening costs one request per turn and gains a millisecond; with more it would
-/// meet each of their turns, and another process is listening anyway. Larger: many processes
-/// listen. Smaller: an occasional third process ends the listening of two.
+/// From this number of additional rivals on a process sleeps: a quarter of one. With a single
+/// rival, listening costs one request per turn and gains a millisecond; with more it would meet
+/// each of their turns, and another process is listening anyway. Larger: many processes listen.
+/// Smaller: an occasional third process ends the listening of two for longer.
 const MOST_RIVALS: u32 = ONE_RIVAL / 4;
 /// The maximum number of rivals that one turn counts. More would only take longer to fade.
 const MOST_RIVALS_TOLD: u32 = 2;
@@ -138,8 +138,8 @@ pub(super) struct Pace {
     wait: Duration,
     /// Whether the present turn began with listening.
     listened: bool,
-    /// The average number of additional rivals that took a turn before ours, over turns that began
-    /// with listening, in units of 1/[`ONE_RIVAL`].
+    /// The number of additional rivals that took a turn before ours, over turns that began with
+    /// listening: it rises at once and falls as an average, in units of 1/[`ONE_RIVAL`].
     rivals: u32,
     /// The average number of other holders before our turn, in units of 1/[`ONE_PASSED_OVER`].
     passed_over: u32,
@@ -191,7 +191,10 @@ impl Pace {
         self.wait = ((3 * self.wait + waited) / 4).min(longest_patience);
         self.passed_over = (7 * self.passed_over + ONE_PASSED_OVER * passed_over.min(MOST_PASSED_OVER)) / 8;
         if std::mem::take(&mut self.listened) {
-            self.rivals = (3 * self.rivals + ONE_RIVAL * passed_over.min(MOST_RIVALS_TOLD)) / 4;
+            // More rivals than expected count at once. A process that listens wins the race against
+            // each of them and rarely meets one, so an average would hardly rise.
+            let met = ONE_RIVAL * passed_over.min(MOST_RIVALS_TOLD);
+            self.rivals = met.max((3 * self.rivals + met) / 4);
         }
     }
 

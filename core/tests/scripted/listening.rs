@@ -25,7 +25,9 @@ fn turns(
         world.add_node(settings(3).build().unwrap(), 7 * node as u64);
     }
     world.pump();
-    world.each(|master| master.delay = Duration::from_micros(100));
+    if world.masters[0].delay.is_zero() {
+        world.each(|master| master.delay = Duration::from_micros(100));
+    }
     let asks = Acquire { timeout: None, ..wanted(ms(10_000)) };
     let mut locks: Vec<LockId> = (0..processes).map(|node| world.acquire_by(node, &asks)).collect();
     let mut turns = Vec::new();
@@ -58,8 +60,9 @@ fn turns(
 
 #[test]
 fn two_processes_hand_the_lock_to_each_other_without_a_pause() {
-    let idle = pace(2, 200, |_| ms(1));
-    let mean = idle.iter().sum::<Duration>() / 200;
+    let idle = pace(2, 300, |_| ms(1));
+    // Two that have just met may each count as two for some turns.
+    let mean = idle[100..].iter().sum::<Duration>() / 200;
     // The message, and all masters at once. The first of them before the others would take 290. In
     // one of sixteen turns the first is asked for the holder, and comes before the others.
     assert!(mean <= Duration::from_micros(230), "{mean:?}");
@@ -83,8 +86,27 @@ fn timers_of_whole_milliseconds_give_no_process_more_than_its_share() {
         let of = |node| turns[100..].iter().filter(|(other, _)| *other == node).count();
         let shares = [0, 1, 2].map(of);
         // Of 500: turns that go A, B, A, C give one of them 250.
-        assert!(shares.iter().all(|share| *share <= 185), "{hold:?}: {shares:?}");
+        assert!(shares.iter().all(|share| *share <= 200), "{hold:?}: {shares:?}");
     }
+}
+
+#[test]
+fn a_process_that_listens_learns_of_a_third_one_that_loses_every_race_against_it() {
+    let mut busiest = 0;
+    for tenths in 1..=3 {
+        for late in [60, 150, 250] {
+            let mut world = World::of(3);
+            world.timers_are_late_by = Duration::from_micros(late);
+            world.each(|master| master.delay = ms(1) * tenths / 10);
+            let uneven = |grant: usize| ms(1) + Duration::from_micros(grant as u64 * 37 % 11 * 20);
+            let turns = turns(world, 3, 700, uneven);
+            let of = |node| turns[100..].iter().filter(|(other, _)| *other == node).count();
+            let shares = [0, 1, 2].map(of);
+            busiest += shares.into_iter().max().unwrap_or(0);
+        }
+    }
+    // On average, of 600. Turns that go A, B, A, C give one of them 300.
+    assert!(busiest <= 9 * 220, "{busiest}");
 }
 
 #[test]
