@@ -41,8 +41,8 @@ impl Semaphore {
         self.locker.permit(Ok(self.targets.clone()))
     }
 
-    /// Requests a permit with a single attempt, as [`Locker::try_lock`] requests a lock: it does not
-    /// wait for a holder to release one.
+    /// Requests a permit with a single attempt, as [`Locker::try_lock`] requests a lock: it does
+    /// not wait for a holder to release one.
     ///
     /// While callers of this process wait for permits, it ends with
     /// [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing is sent. For several
