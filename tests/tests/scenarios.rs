@@ -122,6 +122,7 @@ macro_rules! all_scenarios_on {
             lines {
                 waiters_of_one_process_are_served_in_order,
                 try_lock_does_not_overtake_waiters,
+                try_acquire_does_not_wait_for_a_permit_or_overtake_waiters,
                 a_thousand_waiters_and_half_of_them_leave,
             }
             silence {

@@ -1,7 +1,7 @@
 //! Problem: a job must run once although every machine starts it at the same hour.
 //!
 //! Three machines, here threads with a locker each, try for a lock that is named after the run. One
-//! gets it, and runs the job under a lock that is renewed and numbered. The others skip the job. If
+//! gets it, and runs the job under a lock that is renewed and fenced. The others skip the job. If
 //! one group with Sentinels is all that there is, see `cron_sentinel`.
 //!
 //! Run: `cargo run -p quorlock-blocking --example cron`, on embedded masters.
@@ -20,8 +20,8 @@ use std::time::Duration;
 use quorlock_blocking::{AcquireError, FencingToken, Locker};
 use quorlock_embedded::Masters;
 
-/// Where the reports go. It takes none whose number is smaller than one before, so that a machine
-/// which stood still writes nothing late.
+/// Where the reports go. It takes none whose fencing token is smaller than one before, so that a
+/// machine which stood still writes nothing late.
 #[derive(Default)]
 struct Archive {
     largest: Option<FencingToken>,
@@ -29,11 +29,11 @@ struct Archive {
 }
 
 impl Archive {
-    fn write(&mut self, number: FencingToken, report: String) -> Result<(), &'static str> {
-        if self.largest.is_some_and(|largest| number < largest) {
+    fn write(&mut self, token: FencingToken, report: String) -> Result<(), &'static str> {
+        if self.largest.is_some_and(|largest| token < largest) {
             return Err("the archive has heard from a later holder");
         }
-        self.largest = Some(number);
+        self.largest = Some(token);
         self.reports.push(report);
         Ok(())
     }
@@ -53,15 +53,15 @@ fn nightly(machine: &str, hour: &str, locker: &Locker, archive: &Mutex<Archive>)
         // Nobody can say whether it runs: a person should know.
         Err(error) => return Err(format!("{machine}: {error}")),
     };
-    let number = guard.fencing_token().ok_or("it was asked for a number")?;
-    println!("{machine}: runs it, as number {number}");
+    let token = guard.fencing_token().ok_or("it was asked for a fencing token")?;
+    println!("{machine}: runs it, with fencing token {token}");
     // The work; renewal goes on meanwhile.
     thread::sleep(Duration::from_millis(300));
     // What must not happen without the lock: look at the clock first, and let the archive have the
     // last word.
     guard.check().map_err(|cause| format!("{machine}: {cause}"))?;
     let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
-    archive.write(number, format!("report of {hour} by {machine}"))?;
+    archive.write(token, format!("report of {hour} by {machine}"))?;
     // Not released: the key stays for its TTL, for a machine whose clock is a little behind.
     guard.hand_over().map_err(|cause| format!("{machine}: {cause}"))?;
     Ok(true)

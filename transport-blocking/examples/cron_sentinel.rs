@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_secs(2);
 const WORK: Duration = Duration::from_secs(4);
 const MACHINES: [&str; 3] = ["ariel", "belinda", "cordelia"];
 
-/// Where the reports go. It takes none whose number is smaller than one before.
+/// Where the reports go. It takes none whose fencing token is smaller than one before.
 #[derive(Default)]
 struct Archive {
     largest: Option<FencingToken>,
@@ -57,8 +57,8 @@ fn nightly(machine: &str, locker: &Locker, archive: &Mutex<Archive>) -> Result<(
             let _ = guard.release().wait();
             return Ok(());
         }
-        let number = guard.fencing_token().ok_or("it was asked for a number")?;
-        println!("{machine}: runs the job, as number {number}");
+        let token = guard.fencing_token().ok_or("it was asked for a fencing token")?;
+        println!("{machine}: runs the job, with fencing token {token}");
         // The work, in small steps: each looks whether the lock is still ours.
         let end = Instant::now() + WORK;
         let mut checked = guard.check();
@@ -71,11 +71,11 @@ fn nightly(machine: &str, locker: &Locker, archive: &Mutex<Archive>) -> Result<(
             continue;
         }
         let mut archive = open();
-        if archive.largest.is_some_and(|largest| number < largest) {
+        if archive.largest.is_some_and(|largest| token < largest) {
             println!("{machine}: the archive has heard from a later holder");
             continue;
         }
-        archive.largest = Some(number);
+        archive.largest = Some(token);
         archive.reports.push(format!("report by {machine}"));
         drop(archive);
         let _ = guard.release().wait();

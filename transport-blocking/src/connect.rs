@@ -13,7 +13,7 @@ use mio::{Interest, Registry, Token};
 use quorlock_core::front::{Addresses, Dial};
 use quorlock_core::{Address, Cause};
 
-use crate::caller::{Call, Caller};
+use crate::calls::{Call, Calls};
 use crate::socket::Socket;
 
 /// A connection that is being opened.
@@ -58,8 +58,8 @@ impl Connecting {
     }
 
     /// Starts by calling a connector. `waker` is woken when it has answered.
-    pub(crate) fn call(address: Address, caller: &Caller, waker: &Waker) -> Self {
-        Self::Calling(caller.call(address, waker.clone()))
+    pub(crate) fn call(address: Address, calls: &Calls, waker: &Waker) -> Self {
+        Self::Calling(calls.begin(address, waker.clone()))
     }
 
     /// How long the poll may sleep until something must be done that is not an event of the poll. A

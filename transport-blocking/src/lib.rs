@@ -38,7 +38,7 @@
 //! Types that a program rarely names, such as the parts of errors and of reports, are in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
-mod caller;
+mod calls;
 mod connect;
 mod lead;
 #[cfg(unix)]
@@ -66,7 +66,7 @@ pub use quorlock_core::{
 #[cfg(feature = "tls")]
 pub use quorlock_tls::{self, Tls};
 
-use crate::caller::Connector;
+use crate::calls::Connector;
 use crate::lead::Lead;
 use crate::reactor::Reactor;
 #[cfg(unix)]

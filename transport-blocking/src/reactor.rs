@@ -9,7 +9,7 @@ use mio::{Events, Interest, Poll, Token};
 use quorlock_core::front::{Addresses, Demand, Port};
 use quorlock_core::{Cause, Config, MasterId};
 
-use crate::caller::{Caller, Connector};
+use crate::calls::{Calls, Connector};
 use crate::connect::Connecting;
 use crate::lead::EventLoop;
 use crate::socket::Socket;
@@ -29,8 +29,8 @@ enum Link {
 struct Master {
     id: MasterId,
     addresses: Addresses,
-    /// The caller's connector that opens its connections, if there is one.
-    caller: Option<Caller>,
+    /// The calls of the caller's connector that opens its connections, if there is one.
+    calls: Option<Calls>,
     link: Link,
     /// There may be something to do in this turn: more to read than one turn allows, or an opening
     /// in progress.
@@ -68,7 +68,7 @@ impl Reactor {
             .map(|id| Master {
                 id,
                 addresses: Addresses::new(config),
-                caller: connector.map(Caller::new),
+                calls: connector.map(Calls::new),
                 link: Link::None,
                 unread: false,
                 has_room: false,
@@ -103,8 +103,8 @@ impl Reactor {
                 if !self.port.has_served(master.id) {
                     master.addresses.avoid_last();
                 }
-                let connecting = match &master.caller {
-                    Some(caller) => Connecting::call(address, caller, &self.waker),
+                let connecting = match &master.calls {
+                    Some(calls) => Connecting::call(address, calls, &self.waker),
                     None => Connecting::begin(&address, &master.addresses, &self.waker),
                 };
                 master.link = Link::Connecting(generation, connecting);

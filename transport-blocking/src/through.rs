@@ -8,7 +8,7 @@ use std::sync::Arc;
 use quorlock_core::front::{Locker, OpenError};
 use quorlock_core::{Address, Cause, Config};
 
-use crate::caller::Connector;
+use crate::calls::Connector;
 use crate::own::Own;
 use crate::socket::Socket;
 

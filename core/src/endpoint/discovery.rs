@@ -37,7 +37,7 @@ pub(super) struct Route {
 #[non_exhaustive]
 pub enum Failover {
     /// The application accepts that a failover loses locks, so that two clients may hold one lock
-    /// (`failover=may-lose-locks`). Fencing is not available: a failover loses its numbers, too.
+    /// (`failover=may-lose-locks`). Fencing is not available: a failover loses counters, too.
     MayLoseLocks,
     /// The service acknowledges a write only once it is in a log that every later primary has read
     /// (`failover=durable`). Quorlock relies on the service for that and cannot check it.

@@ -82,9 +82,9 @@ impl Guard {
         self.proof.token
     }
 
-    /// Returns the number of this grant, if the request was [fenced](super::Request::fenced). A
-    /// store that remembers the largest number that it has seen, and refuses smaller ones, keeps
-    /// late writers out.
+    /// Returns the fencing token of this grant, if the request was
+    /// [fenced](super::Request::fenced). A store that remembers the largest fencing token that it
+    /// has seen, and refuses smaller ones, keeps late writers out.
     pub fn fencing_token(&self) -> Option<FencingToken> {
         self.proof.fencing_token
     }

@@ -116,7 +116,7 @@ impl Ties {
 }
 
 impl Guard {
-    /// Returns another handle of this lock: same token, fencing number and validity. Nothing is
+    /// Returns another handle of this lock: same token, fencing token and validity. Nothing is
     /// sent.
     ///
     /// The last handle to be released or dropped releases the lock. Until then [`Guard::release`]

@@ -181,8 +181,8 @@ impl Locker {
     ///
     /// A waiting writer keeps new readers out until it has had its turn; the readers that it kept
     /// out often get the lock before the next writer. A reader that is [fenced](Request::fenced)
-    /// gets a number that is at least that of every writer before it and below that of every writer
-    /// after it.
+    /// gets a fencing token that is at least that of every writer before it and below that of every
+    /// writer after it.
     pub fn read(&self, resource: impl AsRef<[u8]>) -> Request<ReadGuard> {
         self.share(resource, Group::READERS)
     }

@@ -31,7 +31,7 @@ use crate::protocol::Target;
 ///
 /// # What it holds
 /// A request for a lock that the owner holds validly is granted without a request to any master.
-/// The guard is another handle of the same lock: same token, fencing number and validity. The last
+/// The guard is another handle of the same lock: same token, fencing token and validity. The last
 /// handle to be released or dropped releases the lock. The owner itself keeps no lock alive.
 ///
 /// A lock that is written covers a reader's request, and a lock of several resources covers a

@@ -146,19 +146,19 @@ impl<G> Request<G> {
         self
     }
 
-    /// Numbers the grant: [`Guard::fencing_token`] is larger than that of every earlier fenced
-    /// grant of this resource, whatever the clocks do.
+    /// Requests a fencing token with the lock: [`Guard::fencing_token`] is larger than that of
+    /// every earlier fenced grant of this resource, whatever the clocks do.
     ///
-    /// It takes one round trip if the masters agree on the number, and two if not. Holders whose
-    /// requests are not fenced still exclude others and are excluded.
+    /// It takes one round trip if the masters agree on the fencing token, and two if not. Holders
+    /// whose requests are not fenced still exclude others and are excluded.
     ///
     /// Each master counts the grants of a resource under
     /// [`Resource::counter_key`](crate::Resource::counter_key), in a key that never expires.
-    /// Numbers stay in order as long as a majority of the masters keeps its counters: use
+    /// Fencing tokens stay in order as long as a majority of the masters keeps its counters: use
     /// persistence, and under a memory limit `noeviction` or a policy that evicts only keys with a
-    /// TTL (`volatile-…`). With the restart guard, lost counters restart above all numbers that
-    /// were issued before, if the masters' clocks differ by no more than its longest TTL. Deleting
-    /// a counter restarts its numbering: delete it only together with its resource.
+    /// TTL (`volatile-…`). With the restart guard, lost counters restart above all fencing tokens
+    /// that were issued before, if the masters' clocks differ by no more than its longest TTL.
+    /// Deleting a counter restarts it: delete it only together with its resource.
     pub fn fenced(mut self) -> Self {
         self.fenced = true;
         self

@@ -35,10 +35,32 @@ impl Semaphore {
     /// Requests a permit, as [`Locker::lock`] requests a lock: with the same settings, the same
     /// timeout, and waiting for a permit that becomes free.
     ///
-    /// A [fenced](Request::fenced) permit's number is larger than every earlier one of the same
-    /// [index](Permit::index).
+    /// A [fenced](Request::fenced) permit's fencing token is larger than every earlier one of the
+    /// same [index](Permit::index).
     pub fn acquire(&self) -> Request<Permit> {
         self.locker.permit(Ok(self.targets.clone()))
+    }
+
+    /// Requests a permit with a single attempt, as [`Locker::try_lock`] requests a lock: it does
+    /// not wait for a holder to release one.
+    ///
+    /// While callers of this process wait for permits, it ends with
+    /// [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing is sent. For several
+    /// permits use `acquire_many(n).timeout(Duration::ZERO)`.
+    ///
+    /// ```
+    /// # use quorlock_core::AcquireError;
+    /// # async fn one(semaphore: quorlock_core::front::Semaphore) -> Result<(), AcquireError> {
+    /// match semaphore.try_acquire().await {
+    ///     Ok(permit) => println!("device {}", permit.index()),
+    ///     Err(AcquireError::HeldByAnother(_)) => println!("all devices are in use"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_acquire(&self) -> Request<Permit> {
+        self.acquire().attempts(1).timeout(None::<Duration>)
     }
 
     /// Requests several permits at once: either all of them are granted or none. The settings and
@@ -47,7 +69,7 @@ impl Semaphore {
     /// One request asks each master for all of them, and an attempt that gets too few gives back
     /// what it got. So two requests never wait for each other, each with a part of what both need.
     /// All of them share one validity, one renewal and one release; a [fenced](Request::fenced)
-    /// request has one number, which is larger than every earlier one of each index.
+    /// request has one fencing token, which is larger than every earlier one of each index.
     ///
     /// The number is from 1 to 64 permits ([`Targets::MAX_PERMITS_AT_ONCE`]); other numbers end the
     /// request with

@@ -77,7 +77,8 @@ impl Trying {
             numbers: cx.base.is_fenced.then(|| Box::new(Numbers::new(masters))),
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
             closes_at: None,
-            yields: attempt.settles || cx.base.may_try_again(),
+            // One master does not know enough for the caller's error.
+            yields: attempt.settles || cx.base.may_try_again() && !cx.base.is_last_in_time(cx.effects),
             watches: (attempt.is_wary || cx.base.queueing.is_some()) && cx.base.may_try_again(),
             insists: attempt.insists,
             waited: attempt.waited,
@@ -172,7 +173,7 @@ impl Trying {
                 return Next::Refused(Refused {
                     round: self.round,
                     since: self.since,
-                    votes: self.votes.take(),
+                    votes: self.votes.take_of(cx.keys.reached),
                     first: master,
                     answer,
                 });
@@ -251,7 +252,7 @@ impl Trying {
 
     /// `last` is the answer that decided it.
     fn lost(&mut self, last: Option<(MasterId, Answer)>, cx: &mut Context<'_, '_>) -> LostRound {
-        let votes = self.votes.take();
+        let votes = self.votes.take_of(cx.keys.reached);
         cx.base.skip_seats(cx.keys.seating.as_ref().and_then(|seating| seating.chosen()));
         // A master that has named the holder has not set our key, and needs no read.
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {

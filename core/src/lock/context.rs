@@ -85,6 +85,11 @@ impl Base {
         self.attempts_allowed.is_none_or(|allowed| self.attempts < allowed)
     }
 
+    /// Whether an attempt from now on lasts until the caller's time is over, or may do so.
+    pub(super) fn is_last_in_time(&self, effects: &Effects<'_>) -> bool {
+        self.give_up_at.is_some_and(|limit| effects.now + effects.config.request_timeout >= limit)
+    }
+
     pub(super) fn ballot(&self, votes: Option<Arc<[Vote]>>, effects: &Effects<'_>) -> Ballot {
         Ballot {
             targets: self.targets.clone(),

@@ -259,6 +259,11 @@ impl Lock {
         self.base.may_try_again()
     }
 
+    /// Whether an attempt from now on lasts until its caller's time is over, or may do so.
+    pub(crate) fn is_last_in_time(&self, effects: &Effects<'_>) -> bool {
+        self.base.is_last_in_time(effects)
+    }
+
     /// When its caller stops waiting for it.
     pub(crate) fn give_up_at(&self) -> Option<Instant> {
         self.base.give_up_at

@@ -31,7 +31,7 @@ impl Ballot {
 
     /// Returns each master with its vote, in the order of the configuration.
     pub fn votes(&self) -> impl Iterator<Item = (&Endpoint, Vote)> {
-        self.masters.iter().zip(self.cast().iter().copied().chain(std::iter::repeat(Vote::Outstanding)))
+        self.masters.iter().zip(self.cast().iter().copied().chain(std::iter::repeat(Vote::NotAsked)))
     }
 
     /// Returns the number of masters that granted.
@@ -90,6 +90,7 @@ impl fmt::Display for Ballot {
             write!(f, "{}{name} ", if place == 0 { "" } else { ", " })?;
             match vote {
                 Vote::Outstanding => f.write_str("no answer yet"),
+                Vote::NotAsked => f.write_str("not asked"),
                 Vote::Granted => f.write_str("granted"),
                 Vote::HeldByAnother { remaining, holder } => {
                     f.write_str(self.held_by(holder))?;
@@ -144,20 +145,22 @@ mod tests {
 
     #[test]
     fn a_ballot_tells_each_vote_and_how_many_were_needed() {
-        let masters = ["redis://a", "redis://b", "redis://c"].map(|url| url.parse().unwrap());
+        let masters = ["redis://a", "redis://b", "redis://c", "redis://d"].map(|url| url.parse().unwrap());
         let ballot = Ballot {
             targets: Resource::new("job").unwrap().into(),
             masters: masters.into(),
-            votes: Some([Vote::Granted, Vote::NotHeld, Vote::Outstanding].into()),
+            votes: Some([Vote::Granted, Vote::NotHeld, Vote::Outstanding, Vote::NotAsked].into()),
             attempts: 3,
             callers_ahead: 0,
         };
-        assert_eq!((ballot.granted(), ballot.needed(), ballot.attempts()), (1, 2, 3));
+        assert_eq!((ballot.granted(), ballot.needed(), ballot.attempts()), (1, 3, 3));
         assert_eq!(ballot.resource().to_string(), "job");
-        assert_eq!(ballot.votes().count(), 3);
+        assert_eq!(ballot.votes().count(), 4);
         assert_eq!(
             ballot.to_string(),
-            "1 of 3 votes, 2 needed (a:6379 granted, b:6379 no longer holds it, c:6379 no answer yet)"
+            "1 of 4 votes, 3 needed (a:6379 granted, b:6379 no longer holds it, c:6379 no answer yet, d:6379 not asked)"
         );
+        let ballot = Ballot { votes: None, ..ballot };
+        assert_eq!(ballot.to_string().matches("not asked").count(), 4);
     }
 }

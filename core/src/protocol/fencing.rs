@@ -3,13 +3,14 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// A number that is larger than that of every earlier fenced grant of the same resource.
+/// A fencing token: a number that is larger than that of every earlier fenced grant of the same
+/// resource.
 ///
 /// A lock alone cannot keep a holder that was paused for too long from writing late. A store can:
 /// it remembers the largest fencing token that it has seen and refuses writes with a smaller one.
 ///
-/// Numbers rise, but not by one: failed attempts use some up. They stay below 2^53, so that a
-/// double holds them exactly.
+/// Fencing tokens rise, but not by one: failed attempts use some up. They stay below 2^53, so that
+/// a double holds them exactly.
 ///
 /// Source: Martin Kleppmann, "How to do distributed locking", section "Making the lock safe with
 /// fencing".

@@ -92,7 +92,7 @@ impl Resource {
     }
 
     /// Returns the key under which every master counts the fenced grants of this resource. It never
-    /// expires, because without it the numbers would restart.
+    /// expires, because without it the fencing tokens would restart.
     ///
     /// No two resources share a counter. It has the hash tag of the resource's key, so that a proxy
     /// which distributes keys by tag keeps the two together: `job` is counted in

@@ -12,8 +12,10 @@ use crate::wire::{ServerError, WireFault};
 /// A master's answer as one round sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Vote {
-    /// It has not answered yet, or has not been asked yet.
+    /// It was asked and has not answered yet.
     Outstanding,
+    /// It was not asked: the answers of other masters decided, or the time was over before.
+    NotAsked,
     /// It stored the token.
     Granted,
     /// Its key already has another token.

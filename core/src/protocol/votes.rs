@@ -44,6 +44,17 @@ impl Votes {
         self.tally = Tally::default();
         std::mem::take(&mut self.cast)
     }
+
+    /// The votes themselves, of a round that has asked only these masters.
+    pub(crate) fn take_of(&mut self, asked: MasterSet) -> Vec<Vote> {
+        let mut votes = self.take();
+        for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
+            if *vote == Vote::Outstanding && !asked.contains(master) {
+                *vote = Vote::NotAsked;
+            }
+        }
+        votes
+    }
 }
 
 impl Deref for Votes {
@@ -84,7 +95,7 @@ impl Tally {
     fn count(&mut self, vote: &Vote, by: i8) {
         let add = |number: &mut u8| *number = number.wrapping_add_signed(by);
         match vote {
-            Vote::Outstanding => add(&mut self.outstanding),
+            Vote::Outstanding | Vote::NotAsked => add(&mut self.outstanding),
             Vote::Granted => add(&mut self.granted),
             Vote::HeldByAnother { .. } => add(&mut self.held),
             Vote::NotHeld => add(&mut self.not_held),
@@ -112,6 +123,7 @@ impl Tally {
         self.not_held.into()
     }
 
+    /// Votes that are not known: a master that was not asked might have granted, too.
     pub(crate) fn outstanding(self) -> usize {
         self.outstanding.into()
     }
@@ -141,7 +153,7 @@ mod tests {
     use super::*;
     use crate::wire::ServerError;
 
-    fn votes(kinds: [(usize, Vote); 6]) -> Vec<Vote> {
+    fn votes(kinds: [(usize, Vote); 7]) -> Vec<Vote> {
         kinds.into_iter().flat_map(|(many, vote)| std::iter::repeat_n(vote, many)).collect()
     }
 
@@ -153,7 +165,8 @@ mod tests {
             (2, Vote::Granted),
             (3, held),
             (4, Vote::NotHeld),
-            (5, Vote::Outstanding),
+            (4, Vote::Outstanding),
+            (1, Vote::NotAsked),
             (6, Vote::Failed(Cause::SameServer { other })),
             (7, Vote::Failed(Cause::Closed)),
         ]));
@@ -183,6 +196,7 @@ mod tests {
     fn vote() -> impl Strategy<Value = Vote> {
         prop_oneof![
             Just(Vote::Outstanding),
+            Just(Vote::NotAsked),
             Just(Vote::Granted),
             Just(Vote::NotHeld),
             Just(Vote::HeldByAnother { remaining: None, holder: None }),

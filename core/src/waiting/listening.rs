@@ -31,7 +31,7 @@ impl Bid {
         let masters = effects.config.masters.len();
         self.masters = Masters::unknown(masters);
         self.plan = Plan::Waiting(Waiting {
-            votes: vec![Vote::Outstanding; masters].into(),
+            votes: vec![Vote::NotAsked; masters].into(),
             awaited: MasterSet::EMPTY,
             retry_at: Some(until),
             poll_at: until,

@@ -64,7 +64,7 @@ impl Bid {
     pub(super) fn first_to_ask(&self, lock: &Lock, effects: &Effects<'_>) -> Option<MasterId> {
         let now = effects.now;
         let config = effects.config;
-        let is_last = lock.give_up_at().is_some_and(|limit| now + config.request_timeout >= limit);
+        let is_last = lock.is_last_in_time(effects);
         let is_alone = !config.first_alone || config.masters.len() == 1;
         // Sharers do not take votes from one another, and a mark keeps new ones out only if it is
         // on a majority.

@@ -1,6 +1,6 @@
 //! How votes decide, and when.
 
-use quorlock_core::{Acquire, AcquireError, Event, ReleaseOutcome};
+use quorlock_core::{Acquire, AcquireError, Event, ReleaseOutcome, Ttl, Vote};
 
 use super::world::{Flow, KEY, Reach, World, ms, one_try, settings, wanted};
 
@@ -240,4 +240,26 @@ fn a_grant_that_is_not_taken_ends_although_a_master_had_refused_it() {
     assert!(matches!(error, AcquireError::TooLate(_)), "{error}");
     assert!(world.now.since(granted) <= ms(10_000));
     assert_eq!(world.holders(), [2]);
+}
+
+/// Masters are asked one after the other for a permit, until the refusals decide.
+#[test]
+fn the_error_of_a_permit_says_which_masters_were_not_asked() {
+    for masters in [3, 5] {
+        for (timeout, attempts) in [(None, Some(1)), (Some(ms(20)), None), (Some(ms(1_000)), None)] {
+            let mut world = World::of(masters);
+            let one_permit = settings(masters).build().unwrap().permits("gpu", 1).unwrap();
+            world.each(|master| master.hold_by_another("quorlock:seat:0/{gpu}", None));
+            let ttl = Ttl::new(ms(10_000)).unwrap();
+            world.acquire(&Acquire { timeout, attempts, ..Acquire::new(one_permit, ttl) });
+            let error = world.refusal();
+            assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+            for (place, (_, vote)) in error.ballot().unwrap().votes().enumerate() {
+                let asked = world.masters[place].count("TAKE");
+                assert_eq!(vote == Vote::NotAsked, asked == 0, "{place} was asked {asked} times: {error}");
+                assert!(asked < 8, "it asks without a pause");
+            }
+            assert_eq!(error.to_string().matches("not asked").count(), masters / 4, "{error}");
+        }
+    }
 }

@@ -76,6 +76,32 @@ pub(crate) fn try_lock_does_not_overtake_waiters(transport: &Transport) {
     no_key(&masters, "job");
 }
 
+pub(crate) fn try_acquire_does_not_wait_for_a_permit_or_overtake_waiters(transport: &Transport) {
+    let masters = masters(3);
+    let lockers = [open(transport, &masters), open(transport, &masters)];
+    let [ours, theirs] = [0, 1].map(|locker: usize| lockers[locker].semaphore("gpu", 2).unwrap());
+    let held = theirs.acquire().wait().unwrap();
+    let last = ours.try_acquire().wait().unwrap();
+    assert_ne!(held.index(), last.index());
+    let refusal = || match ours.try_acquire().wait() {
+        Err(AcquireError::HeldByAnother(ballot)) => ballot.callers_ahead(),
+        other => panic!("{other:?}"),
+    };
+    // While no caller waits, the masters are asked, and say that others hold all permits.
+    assert_eq!(refusal(), 0);
+
+    scope(|scope| {
+        let waiter = scope.spawn(|| ours.acquire().timeout(None).wait());
+        // The holder of this process, and the waiter.
+        eventually_equals(SOON, "callers ahead", 2, refusal);
+        held.release().wait().unwrap();
+        drop(waiter.join().unwrap().unwrap());
+    });
+    drop(last);
+    let seats = [0, 1].map(|index| format!("quorlock:seat:{index}/{{gpu}}"));
+    seats.iter().for_each(|seat| no_key(&masters, seat));
+}
+
 const WAITERS: usize = 1_000;
 const LEAVE_WHILE_IT_IS_HELD: usize = 400;
 const LEAVE: usize = 500;

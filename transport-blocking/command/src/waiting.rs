@@ -41,7 +41,7 @@ pub(crate) trait Hold {
     /// yet.
     fn proof(&self) -> String;
 
-    /// The number of the grant, if it is fenced.
+    /// The fencing token of the grant, if it is fenced.
     fn fence(&self) -> Option<u64>;
 
     /// The index of the permit, if it is one.
@@ -146,7 +146,7 @@ fn tell_acquired(subject: &Subject, hold: &mut impl Hold, output: &Output) {
     };
     let fence = hold.fence();
     if let Some(fence) = fence {
-        text.push_str(&format!(" as number {fence}"));
+        text.push_str(&format!(" with fencing token {fence}"));
     }
     let permit = permit.map(|index| ("permit", JsonValue::Number(index.into())));
     let fence = fence.map(|fence| ("fence", JsonValue::Number(fence)));

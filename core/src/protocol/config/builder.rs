@@ -87,12 +87,14 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets how long after the grant a lock is renewed, if its request sets no limit. Default: one
-    /// hour.
+    /// Sets for how long [`Request::renew`](crate::front::Request::renew) renews a lock, from the
+    /// beginning of the round that won it. Default: one hour.
     ///
-    /// A holder that hangs excludes all other clients for at most this time plus one TTL. `None`
-    /// means as long as the guard exists. Zero and more than [`Ttl::MAX`] are refused: for a lock
-    /// without renewal, do not request renewal.
+    /// It changes nothing for a request without renewal, and
+    /// [`Request::renew_for`](crate::front::Request::renew_for) sets another limit. When renewal
+    /// has ended, the lock's validity runs out. So a holder that hangs excludes all other clients
+    /// for at most this time plus one TTL. `None` renews the lock as long as the guard exists. Zero
+    /// and more than [`Ttl::MAX`] are refused.
     pub fn longest_hold(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.longest_hold = limit.into();
         self
@@ -181,9 +183,9 @@ impl ConfigBuilder {
     ///
     /// All clients of a resource must use the same prefix: clients with different prefixes do not
     /// exclude each other. Fencing tokens belong to the key ([`Resource::counter_key`]), so a new
-    /// prefix restarts the numbers. The marker of the restart guard ([`Fleet::MARKER`]) has no
-    /// prefix: a server that loses its data loses the keys of all applications. So all clients of a
-    /// server must agree on the longest TTL and the number of masters, whatever their prefix.
+    /// prefix restarts them. The marker of the restart guard ([`Fleet::MARKER`]) has no prefix: a
+    /// server that loses its data loses the keys of all applications. So all clients of a server
+    /// must agree on the longest TTL and the number of masters, whatever their prefix.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self

@@ -136,7 +136,7 @@ pub enum ConfigError {
         /// The master.
         master: String,
     },
-    /// A fenced lock was requested, but one of the masters may lose its numbers at a failover
+    /// A fenced lock was requested, but one of the masters may lose its counters at a failover
     /// ([`Failover::MayLoseLocks`](crate::Failover::MayLoseLocks)).
     FencedThoughLost {
         /// The master.

@@ -101,7 +101,8 @@ impl Config {
         self.timeout
     }
 
-    /// Returns how long a lock is renewed if its request sets no limit; `None` for no limit.
+    /// Returns for how long a lock is renewed if its request asks for renewal and sets no limit;
+    /// `None` for no limit.
     pub fn longest_hold(&self) -> Option<Duration> {
         (self.longest_hold != Duration::MAX).then_some(self.longest_hold)
     }
@@ -267,7 +268,7 @@ impl Config {
         }
     }
 
-    /// Whether locks may have fencing numbers.
+    /// Whether locks may have fencing tokens.
     pub(crate) fn check_fenced(&self) -> Result<(), ConfigError> {
         let loses = |master: &&Endpoint| master.failover() == Some(Failover::MayLoseLocks);
         match self.masters.iter().find(loses) {

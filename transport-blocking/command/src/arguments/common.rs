@@ -202,8 +202,8 @@ pub(crate) struct Seek {
     /// mention it
     #[arg(short = 'E', long, value_name = "N", default_value = "1", value_parser = exit_code)]
     pub(crate) conflict_exit_code: u8,
-    /// Number the grant: each grant has a larger number than all earlier ones, for a store that
-    /// refuses smaller numbers
+    /// Get a fencing token, which is larger than those of all earlier grants, for a store that
+    /// refuses smaller ones
     #[arg(long)]
     pub(crate) fenced: bool,
     /// Wait in one queue with all clients that do so: first come, first served. For a lock of one

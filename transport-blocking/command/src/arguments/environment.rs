@@ -42,7 +42,7 @@ impl Environment {
     pub(crate) const RESOURCE: &str = "QUORLOCK_RESOURCE";
     /// The variable with the token.
     pub(crate) const TOKEN: &str = "QUORLOCK_TOKEN";
-    /// The variable with the number of the grant.
+    /// The variable with the fencing token of the grant.
     pub(crate) const FENCE: &str = "QUORLOCK_FENCE";
     /// The variable with the index of the permit.
     pub(crate) const PERMIT: &str = "QUORLOCK_PERMIT";
@@ -170,7 +170,9 @@ impl Variable {
 
     fn fencing_token(&self) -> Result<FencingToken, String> {
         let number = self.value.to_str().and_then(|number| number.parse().ok()).and_then(FencingToken::new);
-        number.ok_or_else(|| format!("{} is not a number that quorlock acquire --fenced printed.", self.name))
+        number.ok_or_else(|| {
+            format!("{} is not a fencing token that quorlock acquire --fenced printed.", self.name)
+        })
     }
 }
 

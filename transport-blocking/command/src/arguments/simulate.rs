@@ -66,7 +66,7 @@ pub(crate) struct WorldOptions {
     /// The TTL of the locks, from 100ms to 60s
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
-    /// Number the grants
+    /// Give each grant a fencing token
     #[arg(long)]
     pub(crate) fenced: bool,
     /// Do not let masters that lost their data vote for this time

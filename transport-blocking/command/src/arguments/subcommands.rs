@@ -171,7 +171,7 @@ pub(crate) struct ForceReleaseArguments {
 /// With --restart-guard a master that may have lost its data does not vote until all locks that it
 /// may have forgotten have run out. New masters look the same. This command tells all of them that
 /// nothing can be locked yet, so that they vote at once. If all of them vote already, it changes
-/// because no number is smaller.
+/// nothing.
 ///
 /// Call it only if that is true: for masters that no client has used before. If some of them vote
 /// already and others do not, locks may be held; then nothing is changed, and the others vote when

@@ -246,7 +246,7 @@ fn fencing(survey: &Survey) -> Promise {
         Some(_) => against_guard(survey, &mut findings),
         None => losing_data(survey, &mut findings, "may lose its counters when it restarts"),
     }
-    findings.judge("fencing", "each grant has a larger number than all before")
+    findings.judge("fencing", "each grant has a larger fencing token than all before")
 }
 
 fn wake_ups(survey: &Survey) -> Promise {

@@ -13,9 +13,9 @@ use crate::connect::Opened;
 /// Opens a connection to an address, for as long as that takes.
 pub(crate) type Connector = Arc<dyn Fn(Address) -> Opened + Send + Sync>;
 
-/// Calls a connector for one master, one call at a time: nothing ends a call that takes too long,
+/// The calls of a connector for one master, one at a time: nothing ends a call that takes too long,
 /// and threads must not pile up behind it.
-pub(crate) struct Caller {
+pub(crate) struct Calls {
     connector: Connector,
     line: Arc<Mutex<Line>>,
 }
@@ -46,13 +46,13 @@ fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
     line.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Caller {
+impl Calls {
     pub(crate) fn new(connector: &Connector) -> Self {
         Self { connector: Arc::clone(connector), line: Arc::default() }
     }
 
     /// Begins an opening, which replaces the last one. `waker` is woken when there is an answer.
-    pub(crate) fn call(&self, to: Address, waker: Waker) -> Call {
+    pub(crate) fn begin(&self, to: Address, waker: Waker) -> Call {
         let (tell, answer) = mpsc::channel();
         let is_calling = {
             let mut line = lock(&self.line);
@@ -61,8 +61,8 @@ impl Caller {
         };
         if !is_calling {
             let (connector, line) = (Arc::clone(&self.connector), Arc::clone(&self.line));
-            let caller = thread::Builder::new().name("quorlock-connect".into());
-            if let Err(error) = caller.spawn(move || run(&connector, &line)) {
+            let thread = thread::Builder::new().name("quorlock-connect".into());
+            if let Err(error) = thread.spawn(move || run(&connector, &line)) {
                 // The system has no thread left: the opening has failed, and the next one tries
                 // again.
                 *lock(&self.line) = Line::default();
