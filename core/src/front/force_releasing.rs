@@ -34,8 +34,8 @@ impl ForceReleasing {
     /// [`ForceReleaseError`].
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await it, or wait in
-    /// `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await the future
+    /// there, or wait in `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<ForceReleased, ForceReleaseError> {
         let handle = self.handle.clone();

@@ -66,8 +66,8 @@ impl<G> Request<G> {
     ///   released.
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await [`Request::run`], or call
-    /// this in `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await
+    /// [`Request::run`] there, or call this in `spawn_blocking`.
     #[track_caller]
     pub fn run_wait<T, E>(self, body: impl FnOnce(Watch) -> Result<T, E>) -> Result<T, RunError<E>> {
         let guard = self.plain().renewed().wait().map_err(RunError::of_acquiring)?;
