@@ -30,9 +30,9 @@ impl Fleet {
     /// milliseconds and the number of masters, plus 1,000 for each replica of this master.
     pub const MARKER: &str = "quorlock:restart-guard";
 
-    /// What each replica adds to the last number of the marker. There are always fewer masters, so
-    /// both fit in one number, and a client that does not know of the replicas notices the
-    /// mismatch.
+    /// What each replica adds to the last number of the marker. There are always fewer masters than
+    /// this, so one number holds both counts, and a client that does not know of the replicas
+    /// notices the mismatch.
     const PER_REPLICA: u32 = 1000;
 
     /// The last number of the marker.
@@ -46,14 +46,14 @@ impl Fleet {
     }
 }
 
-/// What a script gets of the fleet, as the last of its values.
+/// The fleet's settings that a script gets, as the last of its values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Terms {
     Nothing,
-    /// The longest TTL and the marker's last number: it checks the marker, and creates keys only if
-    /// the master votes.
+    /// The longest TTL and the marker's last number. The script checks the marker, and creates keys
+    /// only if the master votes.
     Marker(Fleet),
-    /// The marker's last number alone: it works on existing keys, and only counts replicas.
+    /// The marker's last number alone. The script works on existing keys, and only counts replicas.
     Replicas(Fleet),
 }
 
