@@ -29,7 +29,7 @@ pub struct Inspecting<T = Inspection> {
 #[derive(Clone, Debug)]
 enum Asked {
     Lock(Resource),
-    /// Any of the permits of a semaphore.
+    /// All permits of a semaphore.
     Permits(Targets),
 }
 
@@ -48,7 +48,7 @@ impl Inspecting<SemaphoreInspection> {
 }
 
 impl<T> Inspecting<T> {
-    /// Also reports keys with this token as ours, as those of the locker's own guards: for a lock
+    /// Also reports keys with this token as ours, like those of the locker's own guards: for a lock
     /// that was handed to another process. It has no effect after the first poll.
     pub fn token(mut self, token: Token) -> Self {
         self.token = Some(token);

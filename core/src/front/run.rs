@@ -14,9 +14,9 @@ impl<G> Request<G> {
     /// Acquires the lock, runs `body` while the lock is renewed, and releases it. Returns what
     /// `body` returns.
     ///
-    /// Renewal continues for the configuration's longest hold unless [`Request::renew_for`] sets
-    /// another limit. `body` gets a [`Watch`], which shows whether the lock is still valid. A body
-    /// that cannot fail returns `Ok::<_, Infallible>(value)`.
+    /// The lock is renewed for at most the configuration's longest hold, unless
+    /// [`Request::renew_for`] sets another limit. `body` gets a [`Watch`], which shows whether the
+    /// lock is still valid. A body that cannot fail returns `Ok::<_, Infallible>(value)`.
     ///
     /// The release is awaited, but its outcome is not returned: it cannot change what was done
     /// under a valid lock.
@@ -55,8 +55,8 @@ impl<G> Request<G> {
     /// Returns what `body` returns.
     ///
     /// It is [`Request::run`] for code that is not async. `body` cannot be stopped from outside, so
-    /// it calls [`Watch::check`] before anything that must not happen without the lock. A panic in
-    /// it releases the lock.
+    /// it must call [`Watch::check`] before anything that must not happen without the lock. A panic
+    /// in `body` releases the lock.
     ///
     /// # Errors
     /// - [`RunError::Invalid`]: the resource or the TTL is invalid, and nothing was sent.
@@ -112,8 +112,9 @@ impl<E> RunError<E> {
         }
     }
 
-    /// Converts all cases into the body's own error type, if that takes any error: `anyhow::Error`,
-    /// `Box<dyn Error + Send + Sync>`, or one with the two conversions.
+    /// Converts this error into the body's own error type. That type must be convertible from
+    /// [`AcquireError`] and [`LossCause`], as `anyhow::Error` and `Box<dyn Error + Send + Sync>`
+    /// are.
     ///
     /// ```
     /// # use quorlock_core::front::{Locker, RunError};

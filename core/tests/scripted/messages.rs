@@ -53,7 +53,7 @@ fn configurations_that_cannot_work() {
         (
             refused(Config::builder(["rediss://a#insecure"])),
             "master 1 of 1: the server's certificate is always verified: give a private issuer's certificate with cacert=; \
-             if the server's is for another name than the host, give that name with sni=",
+             if that certificate is for another name than the host, give the name with sni=",
         ),
         (
             refused(Config::builder(["redis://a?cacert=/ca.pem"])),
