@@ -32,8 +32,8 @@
 //!
 //! **Change one thing, then drain the outputs until the machine says when it wants to be woken.**
 //! That is for your own driver; to take locks, use [`quorlock-tokio`], [`quorlock-smol`] or
-//! [`quorlock-blocking`]. Their `Locker::lock` waits for 10 s at most unless a timeout is set
-//! ([`Locker::lock`](front::Locker::lock)); [`Acquire::timeout`] has no default.
+//! [`quorlock-blocking`]. Their [`Locker::lock`](front::Locker::lock) waits for 10 s at most unless
+//! a timeout is set. A request to the machine itself ([`Acquire`]) has no timeout unless it sets one.
 //!
 //! ```
 //! use quorlock_core::{Config, Entropy, EntropyFailed, Instant, Machine, Output};
@@ -82,7 +82,7 @@
 //! | `bootstrap` | the first use of masters under the restart guard | connections, the state of a lock |
 //! | `inspection` | what masters say of a lock, and deleting its keys without holding it | connections, the state of a lock |
 //! | `machine` | many locks over N connections: routing and deadlines | how a lock or a connection decides |
-//! | `front` | locker, request, guard and their futures, on wakers alone; the async driver over three small traits | concrete sockets, concrete runtimes |
+//! | `front` | locker, request, guard and their futures, which depend on wakers alone; the async driver over three small traits | concrete sockets, concrete runtimes |
 //! | `internals` | what the simulator and the exhaustive search need beyond the public surface | |
 //! | `guide` | pages for users | |
 //!

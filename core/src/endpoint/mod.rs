@@ -43,10 +43,10 @@ pub use tls::TlsOptions;
 /// - `redis+cluster://[user:password@]host[:port][,host[:port]…][/db]?tag=q0`, and over TLS
 ///   `rediss+cluster://…`: the owner of a tag's slot in a Redis Cluster ([`Endpoint::cluster`]).
 ///
-/// All accept `password-file=/path` in place of a password: the file is read at each login
-/// ([`Endpoint::with_password_file`]). All accept `replicas=2` for a master with replicas that may
-/// be promoted ([`Endpoint::with_replicas`]). For such a master without that guarantee, all accept
-/// `failover=may-lose-locks` or `failover=durable` ([`Failover`]).
+/// All these URLs accept `password-file=/path` in place of a password: the file is read at each
+/// login ([`Endpoint::with_password_file`]). All accept `replicas=2` for a master with replicas
+/// that may be promoted ([`Endpoint::with_replicas`]). For such a master without that guarantee,
+/// all accept `failover=may-lose-locks` or `failover=durable` ([`Failover`]).
 ///
 /// A password without a user is written `redis://:password@host`. User, password and path are
 /// percent-decoded.
@@ -181,7 +181,7 @@ impl Endpoint {
         &self.address
     }
 
-    /// Returns the user to log in as, if the URL names one.
+    /// Returns the user to log in as, if one is set.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }

@@ -182,7 +182,8 @@ impl Guard {
         Ok(proof)
     }
 
-    /// Gives this handle up, and releases the lock if it was the last one.
+    /// Gives this handle up and returns how many others there are. If it returns zero, the caller
+    /// must release the lock.
     pub(super) fn leave(&mut self) -> usize {
         self.has_left = true;
         self.watch.slot.handles.leave()

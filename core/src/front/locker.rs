@@ -212,8 +212,8 @@ impl Locker {
     /// are let in at once. Nothing is sent before a permit is requested.
     ///
     /// A semaphore is independent of a lock of the same name. Clients should agree on the number.
-    /// If they do not, at most the largest number that any of them names is let in, and a lower
-    /// number takes effect as the permits above it are released.
+    /// If they do not, the largest number that any of them names is the limit, and a lower number
+    /// takes effect as the permits above it are released.
     ///
     /// # Errors
     /// The errors of [`Config::resource`], and [`ConfigError::UnusablePermits`].
@@ -342,8 +342,8 @@ impl Locker {
 
     /// Logs in again on all connections, with the present password files and
     /// [credentials](crate::Credentials). Call it to use a new user's permissions, or before a
-    /// token expires whose connections the server then closes. Locks, waiters and requests under
-    /// way are not disturbed.
+    /// token expires if the server closes connections whose token has expired. Locks, waiters and
+    /// requests under way are not disturbed.
     ///
     /// It returns without waiting. If a master refuses the new login, its connection is opened
     /// again, with the login of that moment. Passwords in URLs are sent again.

@@ -22,7 +22,7 @@ impl<G> Request<G> {
     /// under a valid lock.
     ///
     /// # Errors
-    /// - [`RunError::Invalid`]: the resource or the TTL is invalid, and nothing was sent.
+    /// - [`RunError::Invalid`]: the request is invalid, and nothing was sent.
     /// - [`RunError::NotAcquired`]: the lock was not acquired, and `body` was not called.
     /// - [`RunError::Lost`]: the lock was lost before `body` ended. `body`'s future was dropped at
     ///   its current await point; if it ended at the same time, its result was dropped.
@@ -59,7 +59,7 @@ impl<G> Request<G> {
     /// in `body` releases the lock.
     ///
     /// # Errors
-    /// - [`RunError::Invalid`]: the resource or the TTL is invalid, and nothing was sent.
+    /// - [`RunError::Invalid`]: the request is invalid, and nothing was sent.
     /// - [`RunError::NotAcquired`]: the lock was not acquired, and `body` was not called.
     /// - [`RunError::Lost`]: the lock was lost before `body` ended, and its result is dropped.
     /// - [`RunError::Body`]: `body` returned this error. The lock was valid until then, and was
@@ -82,7 +82,8 @@ impl<G> Request<G> {
 /// body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunError<E> {
-    /// The resource or the TTL is invalid. Nothing was sent, and the body was not called.
+    /// The request is invalid, for example its resource or its TTL. Nothing was sent, and the body
+    /// was not called.
     Invalid(ConfigError),
     /// The lock was not acquired, and the body was not called. It is never
     /// [`AcquireError::Invalid`], which becomes [`RunError::Invalid`].

@@ -32,8 +32,8 @@ impl Semaphore {
         Self { locker, targets }
     }
 
-    /// Requests a permit, as [`Locker::lock`] requests a lock: with the same settings, the same
-    /// timeout, and waiting for a permit that becomes free.
+    /// Requests a permit, as [`Locker::lock`] requests a lock: the settings and the timeout are the
+    /// same, and the request waits until a permit becomes free.
     ///
     /// A [fenced](Request::fenced) permit's number is larger than every earlier one of the same
     /// [index](Permit::index).

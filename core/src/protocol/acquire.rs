@@ -19,8 +19,8 @@ pub struct Acquire {
     /// How many attempts to make; `None` for as many as the timeout allows. A single attempt does
     /// not wait for the current holder. A larger number limits the attempts, not the time.
     pub attempts: Option<u32>,
-    /// For how long after the round that won it began the lock is renewed in the background; `None`
-    /// for no renewal.
+    /// How long the lock is renewed in the background, counted from the start of the round that won
+    /// it; `None` for no renewal.
     pub renew_for: Option<Duration>,
     /// Whether the grant gets a fencing token.
     pub fenced: bool,
@@ -107,7 +107,7 @@ impl Resumption {
     /// Returns everything except the fencing token as text, for another process. The text is the
     /// token's 40 digits, and then up to three parts, each after a hyphen: the masters that must
     /// not count, if any; a digest of what it locks, unless that is one resource exclusively; and
-    /// its permits of a semaphore. Keep it out of logs.
+    /// its permits of a semaphore. Keep the text out of logs: it contains the token.
     pub fn expose(self) -> String {
         let token = self.token.expose();
         match (self.uncounted.bits(), self.of, self.seats) {

@@ -25,9 +25,10 @@ pub struct Fleet {
 impl Fleet {
     /// The key under which every master keeps its marker, in the database of the locks.
     ///
-    /// It holds the server's replication id, the time at which it was written, the time from which
-    /// the master votes (both in milliseconds of the server's clock since 1970), the longest TTL in
-    /// milliseconds and the number of masters, plus 1,000 for each replica of this master.
+    /// It holds five values: the server's replication id; the time at which the marker was written;
+    /// the time from which the master votes; the longest TTL; and the number of masters, plus 1,000
+    /// for each replica of this master. The times are in milliseconds of the server's clock since
+    /// 1970, the TTL is in milliseconds.
     pub const MARKER: &str = "quorlock:restart-guard";
 
     /// What each replica adds to the last number of the marker. There are always fewer masters than

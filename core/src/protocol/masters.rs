@@ -162,8 +162,8 @@ mod tests {
         assert_eq!(Quorum::of(4).unwrap().decide(2, 1), Decision::Open);
     }
 
-    /// Checks every table of votes for N = 1 to 5, in every order of arrival: it is decided exactly
-    /// when the rest cannot change the result, and never undecided at the end.
+    /// Checks every table of votes for N = 1 to 5, in every order of arrival: a round is decided
+    /// exactly when the outstanding votes cannot change the result, and never undecided at the end.
     #[test]
     fn every_table_of_votes_decides_as_early_as_it_can() {
         for masters in 1..=5usize {

@@ -16,7 +16,7 @@ pub enum AcquireError {
     /// Another client or caller holds the lock: a quorum of masters answered, and at least one of
     /// them refused because its key has another token.
     ///
-    /// It also means that another caller of this process is ahead, and no master was asked: a
+    /// It can also mean that another caller of this process is ahead, and no master was asked: a
     /// single try never overtakes waiting callers, and a caller that waits behind a holder in this
     /// process asks no master. [`Ballot::callers_ahead`] returns how many callers are ahead.
     HeldByAnother(Arc<Ballot>),
@@ -27,7 +27,7 @@ pub enum AcquireError {
     Misconfigured(Arc<Ballot>),
     /// A quorum granted the lock, but so late that no validity was left.
     TooLate(Arc<Ballot>),
-    /// The request was to resume a lock, and too few masters have its token for a quorum.
+    /// The request was to resume a lock, and too few masters for a quorum have its token.
     NotHeld(Arc<Ballot>),
     /// An [`Owner`](crate::front::Owner) requested a lock that it had acquired, and that lock was
     /// lost while a handle of it still exists. Nothing was sent.
@@ -51,7 +51,7 @@ pub enum AcquireError {
     /// An [`Owner`](crate::front::Owner) requested a lock that it holds, with a longer TTL, and the
     /// lock could not be extended. Its validity is unchanged.
     NotExtended(Box<ExtendError>),
-    /// The resource or the TTL is invalid. Nothing was sent.
+    /// The request is invalid, for example its resource or its TTL. Nothing was sent.
     Invalid(ConfigError),
     /// As many locks are held or waited for as the configuration allows. Nothing was sent.
     TooManyLocks {

@@ -95,10 +95,10 @@ impl Resource {
     /// Returns the key under which every master counts the fenced grants of this resource. It never
     /// expires, because without it the numbers would restart.
     ///
-    /// No two resources share a counter. It has the hash tag of the resource's key, so that a proxy
-    /// which distributes keys by tag keeps the two together: `job` is counted in
+    /// No two resources share a counter. The counter's key has the hash tag of the resource's key,
+    /// so that a proxy which distributes keys by tag keeps the two together: `job` is counted in
     /// `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. That is
-    /// impossible only for a name with a closing brace and no tag.
+    /// impossible only for a name that has a closing brace but no tag.
     pub fn counter_key(&self) -> Vec<u8> {
         self.key_of(COUNTER)
     }

@@ -97,7 +97,7 @@ impl Targets {
     pub const MAX_PERMITS: u16 = 1024;
     /// The most permits that one request takes.
     pub const MAX_PERMITS_AT_ONCE: u16 = Seats::MOST;
-    /// The most bytes of all names together: every request contains them.
+    /// The most bytes of all keys together: every request contains them.
     pub const MAX_BYTES: usize = 256 * 1024;
 
     /// Collects the targets of one lock. For a resource that is named twice, the stronger mode

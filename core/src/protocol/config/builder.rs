@@ -105,12 +105,13 @@ impl ConfigBuilder {
     /// silent.
     ///
     /// The default is for busy hosts. Time in which this process cannot write or read does not
-    /// count, but a server that waits for a processor looks like a silent one. Measured with three
+    /// count, but a server that waits for a processor looks like a silent one. We measured three
     /// servers and a client on 2 cores, next to up to 16 busy loops, writers to disk, or shells
-    /// that start programs: 31 of 136,000 locks and releases took longer than 50 ms, the longest
-    /// 143 ms (median 0.15 ms or less). A container that has used up its CPU quota is stopped for
-    /// up to 100 ms, the period of the quota on Linux. With less than 200 ms, a release on such a
-    /// host can end as [`Unknown`](crate::front::ReleaseError::Unknown) although nothing is wrong.
+    /// that start programs. Of 136,000 locks and releases, 31 took longer than 50 ms, the longest
+    /// 143 ms (the median was 0.15 ms or less). A container that has used up its CPU quota is
+    /// stopped for up to 100 ms, the period of the quota on Linux. With less than 200 ms, a release
+    /// on such a host can end as [`Unknown`](crate::front::ReleaseError::Unknown) although nothing
+    /// is wrong.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
         self
@@ -240,7 +241,7 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets after how long without traffic a `PING` is sent to a master, so that nothing in between
+    /// Sets after how long without traffic a `PING` is sent to a master, so that nothing on the way
     /// closes the connection as idle. Default: never.
     ///
     /// It is for load balancers and managed services that close idle connections, or forget them:

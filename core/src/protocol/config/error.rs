@@ -42,8 +42,9 @@ pub enum ConfigError {
     },
     /// A lock of several resources names none.
     NoTarget,
-    /// A lock names more than [`Targets::MAX_WRITTEN`] resources that are written,
-    /// [`Targets::MAX_READ`] that are read, or [`Targets::MAX_BYTES`] of names.
+    /// A lock names more than [`Targets::MAX_WRITTEN`] resources that are written, more than
+    /// [`Targets::MAX_READ`] that are read, or resources whose keys together are longer than
+    /// [`Targets::MAX_BYTES`].
     TooManyTargets,
     /// A lock would share a resource with two groups at once.
     ConflictingGroups {
