@@ -21,7 +21,8 @@ pub(super) trait Outputs {
     /// Takes every output that there is. Bytes go into the queue.
     fn collect(&self, queue: &mut Queue, rest: &mut Self::Rest);
 
-    /// Encrypted connections have ended themselves, which produces more outputs.
+    /// Reports that encrypted connections cannot continue, or should not, which produces more
+    /// outputs.
     fn troubled(&self, troubles: Vec<Trouble>);
 
     /// The bytes are written, as far as the sockets took them; `became_full` if one of them is now

@@ -147,7 +147,7 @@ impl fmt::Display for AcquireError {
             }
             Self::HeldWithout { resource, missing } => write!(
                 f,
-                "{resource} not acquired again: its owner holds it {missing}, so the outermost request must ask for that"
+                "{resource} not acquired again: its owner holds it {missing}; the outermost request must ask for what the inner one needs"
             ),
             Self::WouldDeadlock { resource } => write!(
                 f,

@@ -32,8 +32,8 @@ pub trait Security: fmt::Debug + Send + Sync + 'static {
 /// The first call is [`open`](Self::open) without bytes. What it puts into `reply` opens the
 /// handshake.
 pub trait Channel: Send {
-    /// Takes bytes from the socket. Appends the decrypted bytes to `plain`, and bytes to send in
-    /// answer to `reply`.
+    /// Takes bytes from the socket. Appends the decrypted bytes to `plain`, and to `reply` the
+    /// bytes to send in answer.
     ///
     /// # Errors
     /// The connection is no longer usable. `reply` may contain an alert to send.

@@ -76,7 +76,7 @@ fn configurations_that_cannot_work() {
             refused(Config::builder(["redis+sentinel://a,b/m"]).restart_guard(ms(10_000))),
             "a failover of m@a:26379,b:26379 would lose locks, and nothing prevents two holders: set a restart guard and \
              replicas=K, the number of all its replicas; or write failover=durable if the service loses no write that it has \
-             acknowledged; or failover=may-lose-locks if two holders now and then do no harm",
+             acknowledged; or write failover=may-lose-locks if no harm is done when two clients now and then hold one lock",
         ),
         (
             refused(Config::builder(["unix:///s?db=1&db=2"])),

@@ -156,7 +156,8 @@ impl Waiting {
             let (proof, grant) = take(granted, &slot, since)?;
             let Seeker { id, terms, is_adopted, .. } = entries.remove(granted)?;
             if id != self.id && !is_adopted {
-                // The first handle is for the caller whose request was granted.
+                // The lock's first handle is for the caller whose request was granted. This caller
+                // needs another one.
                 let _ = slot.handles.join(false);
             }
             slot.wake_all(&mut woken);

@@ -58,7 +58,7 @@ impl Claim {
         self.as_queued().map_or(self, QueuedClaim::lock).clone()
     }
 
-    /// A claim of `count` seats from a window of a semaphore's seats.
+    /// A claim of `take` seats from a window of a semaphore's seats.
     pub(crate) fn of_seats(
         name: &Resource,
         seats: &[Resource],

@@ -292,7 +292,7 @@ impl fmt::Display for ConfigError {
                 f,
                 "a failover of {master} would lose locks, and nothing prevents two holders: set a restart guard and \
                  replicas=K, the number of all its replicas; or write failover=durable if the service loses no write that it \
-                 has acknowledged; or failover=may-lose-locks if two holders now and then do no harm"
+                 has acknowledged; or write failover=may-lose-locks if no harm is done when two clients now and then hold one lock"
             ),
             Self::FencedThoughLost { master } => write!(
                 f,
