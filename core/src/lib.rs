@@ -33,7 +33,7 @@
 //! **Change one thing, then drain the outputs until the machine says when it wants to be woken.**
 //! That is for your own driver; to take locks, use [`quorlock-tokio`], [`quorlock-smol`] or
 //! [`quorlock-blocking`]. Their [`Locker::lock`](front::Locker::lock) waits for 10 s at most unless
-//! a timeout is set. A request to the machine itself ([`Acquire`]) has no timeout unless it sets one.
+//! a timeout is set. A request to the machine itself ([`Acquire`]) has no timeout by default.
 //!
 //! ```
 //! use quorlock_core::{Config, Entropy, EntropyFailed, Instant, Machine, Output};
