@@ -163,8 +163,8 @@ pub enum ReleaseError {
     /// ([`ConfigError::ResumedAsAnother`]). A time is invalid if it is longer than any key may
     /// live.
     Invalid(ConfigError),
-    /// As many locks are held or waited for as the configuration allows, so
-    /// [`Locker::release`](super::Locker::release) sent nothing.
+    /// As many locks are held or waited for as the configuration allows, so the release of a lock
+    /// that was handed over was not sent.
     TooManyLocks {
         /// The limit.
         limit: usize,

@@ -151,7 +151,7 @@ pub struct Releases {
     pub not_ours: u64,
     /// Releases to which too few masters answered.
     pub unknown: u64,
-    /// Guards that were dropped, so that their outcome is unknown.
+    /// Guards that were dropped. The outcome of their releases is not known.
     pub dropped: u64,
     /// Locks that were handed over.
     pub handed_over: u64,
