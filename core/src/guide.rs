@@ -17,7 +17,7 @@
 //! | [`simulate`] | faults in simulated time, from the command line |
 //! | [`testing`] | tests of your own code without a server |
 //! | [`faults`] | what the caller sees of each fault, and how soon |
-//! | [`observability`] | numbers, spans and events |
+//! | [`observability`] | metrics, tracing spans and events |
 //! | [`migrating`] | moving from other clients |
 //! | [`comparison`] | Quorlock beside other clients |
 //! | [`proofs`] | how Quorlock is shown to keep its promises |
@@ -26,8 +26,9 @@
 //!
 //! The examples are for a program that depends on one of the transports.
 
-// The links of a page lead to the files of other pages. The first definition of a link wins: here
-// it leads to the module, and for pictures to the repository.
+// In the pages' files, links lead to the files of other pages, and pictures to files beside them.
+// The definitions here replace those, because rustdoc uses the first definition of a link: links
+// lead to modules, and pictures to the repository.
 
 /// [failover]: failover
 #[doc = include_str!("../docs/beyond.md")]

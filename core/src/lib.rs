@@ -6,18 +6,19 @@
 //!    request joins their queue. Then the machine draws a new [`Token`] and sends `SET resource
 //!    token NX PX ttl` to all masters at once.
 //! 2. As soon as a [`Quorum`] has granted, the lock is held. As soon as a quorum is out of reach,
-//!    the attempt is lost. A master that the decision does not need is not waited for.
-//! 3. A held lock is valid for its TTL, less the time since before the first send, less the drift.
-//!    Validity is checked when the last needed answer arrives, when the caller takes the lock, and
-//!    at every later question.
-//! 4. A lost attempt is released on every master that it may have reached, after the request on the
-//!    same connection. A read shows which token holds the key and for how long. The next attempt
-//!    has another token. It starts when enough masters have reported a change of the key, when the
-//!    key must have expired, or, without notifications, after a random pause. It asks one master
-//!    before the others.
-//! 5. Extensions count only masters that hold this very token, over all N. They create no key and
-//!    shorten none. If too few masters confirm one, its validity is unchanged. If too many say "not
-//!    yours", the lock is lost, and its holder learns it at once.
+//!    the attempt is lost. The machine does not wait for masters that the decision does not need.
+//! 3. A held lock is valid for its TTL, less the time that has passed since just before its first
+//!    request was sent, less an allowance for clock drift. Validity is checked when the last needed
+//!    answer arrives, when the caller takes the lock, and each time the caller asks for it.
+//! 4. A lost attempt is released on every master that it may have reached: the release follows the
+//!    request on the same connection. On masters that refused, the client also reads which token
+//!    holds the key, and for how long. The next attempt has another token. It starts when enough
+//!    masters have reported a change of the key, when the key must have expired, or, without
+//!    notifications, after a random pause. A further attempt asks one master before the others.
+//! 5. An extension needs a quorum of all N masters, and counts only those that hold this token. It
+//!    creates no key and never shortens a key's life. If too few masters confirm it, the lock's
+//!    validity is unchanged. If too many say "not yours", the lock is lost, and its holder learns
+//!    it at once.
 //! 6. A release compares the token and deletes the key on all masters, and reports whether the lock
 //!    was still ours. A deferred release (`release_after`) leaves the key in place until the
 //!    minimum hold time is over.
@@ -31,8 +32,8 @@
 //!
 //! **Change one thing, then drain the outputs until the machine says when it wants to be woken.**
 //! That is for your own driver; to take locks, use [`quorlock-tokio`], [`quorlock-smol`] or
-//! [`quorlock-blocking`]. Their `Locker::lock` waits for 10 s at most unless a timeout is set
-//! ([`Locker::lock`](front::Locker::lock)); [`Acquire::timeout`] has no default.
+//! [`quorlock-blocking`]. Their [`Locker::lock`](front::Locker::lock) waits for 10 s at most unless
+//! a timeout is set. A request to the machine itself ([`Acquire`]) has no timeout by default.
 //!
 //! ```
 //! use quorlock_core::{Config, Entropy, EntropyFailed, Instant, Machine, Output};
@@ -73,15 +74,15 @@
 //! | `time` | instants and spans | everything else |
 //! | `jitter` | a repeatable sequence that spreads pauses | everything else |
 //! | `endpoint` | URLs of masters | the addresses of names |
-//! | `wire` | commands to bytes; bytes to replies, behind a guard; the Lua scripts | connections, locks |
+//! | `wire` | turns commands into bytes, and bytes into replies, with limits on what a server may send; the Lua scripts | connections, locks |
 //! | `protocol` | the vocabulary: resource, token, TTL, votes, configuration, requests, answers, events, errors | state over time |
 //! | `connection` | one master: handshake, pipeline, timeouts, reconnects | locks |
 //! | `lock` | one lock's life | connections, other locks |
-//! | `waiting` | which lock of a resource asks, when, and which master first | connections, held locks |
+//! | `waiting` | which lock of a resource asks the masters, when, and which master it asks first | connections, held locks |
 //! | `bootstrap` | the first use of masters under the restart guard | connections, the state of a lock |
 //! | `inspection` | what masters say of a lock, and deleting its keys without holding it | connections, the state of a lock |
-//! | `machine` | many locks over N connections: routing and deadlines | decisions of either |
-//! | `front` | locker, request, guard and their futures, on wakers alone; the async driver over three small traits | concrete sockets, concrete runtimes |
+//! | `machine` | many locks over N connections: routing and deadlines | how a lock or a connection decides |
+//! | `front` | locker, request, guard and their futures, which depend on wakers alone; the async driver over three small traits | concrete sockets, concrete runtimes |
 //! | `internals` | what the simulator and the exhaustive search need beyond the public surface | |
 //! | `guide` | pages for users | |
 //!
@@ -89,15 +90,16 @@
 //! [`quorlock-smol`]: https://docs.rs/quorlock-smol
 //! [`quorlock-blocking`]: https://docs.rs/quorlock-blocking
 
-// What `internals` re-exports is public in private modules. With that feature on, this lint sees
-// it.
+// The items that `internals` re-exports are `pub` in private modules. Without that feature nothing
+// outside can reach them, and this lint would report them.
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
 
 mod bootstrap;
 mod connection;
 mod endpoint;
 pub mod front;
-// The examples of its pages name the transports, so the workspace's tests compile them.
+// The examples on its pages use the transports, which this crate cannot depend on. The
+// workspace's tests compile them instead.
 #[cfg(not(doctest))]
 pub mod guide;
 mod inspection;

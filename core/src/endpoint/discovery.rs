@@ -19,7 +19,7 @@ pub enum Discovery {
     /// The nodes of a Redis Cluster say which of them owns the slot of a tag (Redis documentation,
     /// "Redis cluster specification").
     Cluster {
-        /// All keys of the master begin with it, in braces.
+        /// The tag. All keys of the master begin with it, in braces.
         tag: String,
     },
 }
@@ -28,7 +28,7 @@ pub enum Discovery {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Route {
     discovery: Discovery,
-    /// The places to ask besides the first address.
+    /// The addresses to ask besides the first one.
     others: Vec<Address>,
 }
 
@@ -45,11 +45,12 @@ pub enum Failover {
 }
 
 impl Endpoint {
-    /// The maximum number of places to ask for a master's address: those of the URL and learned
-    /// ones.
+    /// The maximum number of addresses to ask for a master's address: those of the URL and learned
+    /// ones together.
     pub(crate) const MAX_PLACES: usize = 32;
 
-    /// Creates an endpoint for the primary of a group that these sentinels watch: hosts and ports.
+    /// Creates an endpoint for the primary of a group that these sentinels watch. `sentinels` are
+    /// their hosts and ports.
     ///
     /// Its user, password, database, TLS options and replicas are set as for any other master.
     ///
@@ -64,8 +65,8 @@ impl Endpoint {
         Self::found_by(Discovery::Sentinel { group: group.to_owned(), login: None }, sentinels)
     }
 
-    /// Creates an endpoint for the owner of a tag's slot in a Redis Cluster with these nodes: hosts
-    /// and ports. Some of the nodes are enough.
+    /// Creates an endpoint for the owner of a tag's slot in a Redis Cluster. `nodes` are hosts and
+    /// ports of its nodes; some of the nodes are enough.
     ///
     /// # Errors
     ///
@@ -90,8 +91,8 @@ impl Endpoint {
         Ok(Self { route: Some(route), ..Self::at(first) })
     }
 
-    /// Returns the same with a login for the sentinels, which is separate from the master's. An
-    /// endpoint without sentinels is unchanged.
+    /// Returns this endpoint with a login for the sentinels, which is separate from the master's.
+    /// An endpoint without sentinels is unchanged.
     #[must_use]
     pub fn with_sentinel_login(mut self, new: Login) -> Self {
         if let Some(Discovery::Sentinel { login, .. }) = self.route.as_mut().map(|route| &mut route.discovery)
@@ -101,20 +102,20 @@ impl Endpoint {
         self
     }
 
-    /// Returns the same with a setting for what a failover may do to its locks. See
+    /// Returns this endpoint with a setting for what a failover may do to its locks. See
     /// [`guide::failover`](crate::guide::failover).
     #[must_use]
     pub fn with_failover(self, failover: Failover) -> Self {
         Self { failover: Some(failover), ..self }
     }
 
-    /// Returns how its server is discovered; `None` if the URL gives its address.
+    /// Returns how the master's server is discovered; `None` if the URL gives its address.
     pub fn discovery(&self) -> Option<&Discovery> {
         self.route.as_ref().map(|route| &route.discovery)
     }
 
-    /// Returns the places to ask for the master's address: [`address`](Self::address) first. If the
-    /// URL gives the server's address, that is the only one.
+    /// Returns the addresses to ask for the master's address: [`address`](Self::address) first. If
+    /// the URL gives the server's own address, that is the only one.
     pub fn places(&self) -> impl Iterator<Item = &Address> {
         std::iter::once(&self.address).chain(self.route.iter().flat_map(|route| &route.others))
     }
@@ -128,7 +129,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns what its URL says about failovers.
+    /// Returns what the endpoint says about failovers.
     pub fn failover(&self) -> Option<Failover> {
         self.failover
     }

@@ -5,7 +5,7 @@ use std::{error::Error, fmt};
 #[cfg(doc)]
 use super::Endpoint;
 
-/// Why a text is not a master's URL. The only part of the URL that it repeats is the name of a
+/// Why a text is not a master's URL. The error repeats no part of the URL but the name of a
 /// parameter, where no password can be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,15 +14,15 @@ pub enum EndpointError {
     UnknownScheme,
     /// A `rediss://` or `valkeys://` URL asks for a connection to an unverified server.
     Unverified,
-    /// A parameter for TLS in a URL without it.
+    /// A URL without TLS has a parameter for TLS.
     NeedsTls,
-    /// A client's certificate without its key, or the other way round.
+    /// A client's certificate is given without its key, or the key without the certificate.
     HalfOfPair,
     /// A parameter that names a file is empty.
     MissingFile,
     /// There is no host.
     EmptyHost,
-    /// The host is neither a name nor an IP address, or an IPv6 address without its brackets.
+    /// The host is neither a name nor an IP address, or is an IPv6 address without its brackets.
     BadHost,
     /// The port is not a number from 1 to 65535.
     BadPort,
@@ -37,26 +37,26 @@ pub enum EndpointError {
     /// The URL has a `#`, or a character that can only come from a user or password that was not
     /// percent-encoded.
     UnencodedCharacter,
-    /// A parameter that this kind of URL does not have, by its name.
+    /// This kind of URL does not have the parameter of this name.
     UnknownParameter(String),
-    /// A parameter that is given twice, or a user or password both before the `@` and as a
+    /// A parameter is given twice, or a user or password is given both before the `@` and as a
     /// parameter.
     RepeatedParameter(&'static str),
-    /// Both a password and a password file: which one counts would be a guess.
+    /// Both a password and a password file are given: which one counts would be a guess.
     PasswordAndFile,
-    /// `password-file` without a path.
+    /// `password-file` is given without a path.
     MissingPasswordFile,
     /// The number of replicas is not from 1 to [`Endpoint::MAX_REPLICAS`].
     BadReplicas,
-    /// Several hosts in a URL for one server.
+    /// A URL for one server names several hosts.
     SeveralHosts,
     /// The group of the sentinels is not named.
     MissingGroup,
     /// The tag of a cluster is missing, or is not of 1 to 64 letters, digits, `-`, `_` and `.`.
     BadTag,
-    /// More sentinels or nodes than the maximum.
+    /// A URL names more sentinels or nodes than the maximum.
     TooManyPlaces,
-    /// A user for the sentinels without a password.
+    /// A user for the sentinels is given without a password.
     UserAlone,
     /// The value of `failover=` is unknown.
     BadFailover,
@@ -104,7 +104,7 @@ impl fmt::Display for EndpointError {
             }
             Self::Unverified => {
                 "the server's certificate is always verified: give a private issuer's certificate with cacert=; \
-                 if the server's is for another name than the host, give that name with sni="
+                 if that certificate is for another name than the host, give the name with sni="
             }
             Self::NeedsTls => "cacert, cert, key and sni are for TLS: write rediss:// or valkeys://, or rediss+sentinel:// or rediss+cluster://",
             Self::HalfOfPair => "a client's certificate needs its private key: give both cert= and key=",

@@ -22,7 +22,7 @@ impl Login {
         Self { user: None, password: password.into() }
     }
 
-    /// Returns the same for this user, for servers with access control lists.
+    /// Returns this login for a user, for servers with access control lists.
     #[must_use]
     pub fn with_user(self, user: impl Into<String>) -> Self {
         Self { user: Some(user.into()), ..self }

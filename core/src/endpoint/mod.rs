@@ -43,10 +43,10 @@ pub use tls::TlsOptions;
 /// - `redis+cluster://[user:password@]host[:port][,host[:port]…][/db]?tag=q0`, and over TLS
 ///   `rediss+cluster://…`: the owner of a tag's slot in a Redis Cluster ([`Endpoint::cluster`]).
 ///
-/// All accept `password-file=/path` in place of a password: the file is read at each login
-/// ([`Endpoint::with_password_file`]). All accept `replicas=2` for a master with replicas that may
-/// be promoted ([`Endpoint::with_replicas`]), and `failover=may-lose-locks` or `failover=durable`
-/// for one without that guarantee ([`Failover`]).
+/// All these URLs accept `password-file=/path` in place of a password: the file is read at each
+/// login ([`Endpoint::with_password_file`]). All accept `replicas=2` for a master with replicas
+/// that may be promoted ([`Endpoint::with_replicas`]). For such a master without that guarantee,
+/// all accept `failover=may-lose-locks` or `failover=durable` ([`Failover`]).
 ///
 /// A password without a user is written `redis://:password@host`. User, password and path are
 /// percent-decoded.
@@ -112,50 +112,50 @@ impl Endpoint {
         Ok(Self::at(Address::Unix(path)))
     }
 
-    /// Returns the same with a user to log in as, for servers with access control lists.
+    /// Returns this endpoint with a user to log in as, for servers with access control lists.
     #[must_use]
     pub fn with_user(self, user: impl Into<String>) -> Self {
         Self { user: Some(user.into()), ..self }
     }
 
-    /// Returns the same with a password, which replaces a password file.
+    /// Returns this endpoint with a password, which replaces a password file.
     #[must_use]
     pub fn with_password(self, password: impl Into<String>) -> Self {
         Self { secret: Some(Secret::Password(password.into())), ..self }
     }
 
-    /// Returns the same with a file that holds the password. It replaces a password.
+    /// Returns this endpoint with a file that holds the password. It replaces a password.
     ///
     /// The file is read whenever a connection to the master is opened, so that a rotated password
-    /// is used without a restart. A final line end does not belong to the password. The driver
-    /// reads the file in its turn: keep it on a local file system, as Kubernetes does with secrets.
-    /// It must be a regular file of at most 16 KiB of UTF-8 text. Otherwise the master has no vote
-    /// ([`Cause::NoLogin`](crate::Cause::NoLogin)), and the next attempt follows as after any
-    /// failure.
+    /// is used without a restart. A final line end does not belong to the password. The driver,
+    /// which serves all masters, waits for the read: keep the file on a local file system, as
+    /// Kubernetes does with secrets. It must be a regular file of at most 16 KiB of UTF-8 text.
+    /// Otherwise the master has no vote ([`Cause::NoLogin`](crate::Cause::NoLogin)), and the next
+    /// attempt follows as after any failure.
     #[must_use]
     pub fn with_password_file(self, path: impl Into<PathBuf>) -> Self {
         Self { secret: Some(Secret::File(path.into())), ..self }
     }
 
-    /// Returns the same with a database to select; the default is 0.
+    /// Returns this endpoint with a database to select; the default is 0.
     #[must_use]
     pub fn with_database(self, database: u16) -> Self {
         Self { database, ..self }
     }
 
-    /// Returns the same over TLS.
+    /// Returns this endpoint with TLS.
     #[must_use]
     pub fn with_tls(self, options: TlsOptions) -> Self {
         Self { tls: Some(options), ..self }
     }
 
-    /// Returns the same for a primary with this number of replicas: each of its votes counts only
-    /// once all of them have confirmed it (`WAIT`), so that a promoted replica knows every lock.
-    /// See [`guide::failover`](crate::guide::failover) for the guarantees and the price.
+    /// Returns this endpoint for a primary with this number of replicas: each of its votes counts
+    /// only once all of them have confirmed it (`WAIT`), so that a promoted replica knows every
+    /// lock. See [`guide::failover`](crate::guide::failover) for the guarantees and the price.
     ///
-    /// It is the number of *all* other servers that may ever be promoted, each a direct replica.
-    /// With fewer, two clients may hold one lock after a failover. All clients must give the same
-    /// number, and use the restart guard
+    /// `replicas` is the number of *all* other servers that may ever be promoted, and each must be
+    /// a direct replica. With fewer, two clients may hold one lock after a failover. All clients
+    /// must give the same number, and use the restart guard
     /// ([`ConfigBuilder::restart_guard`](crate::ConfigBuilder::restart_guard)).
     ///
     /// The price: while one replica is away, the master has no vote
@@ -175,13 +175,13 @@ impl Endpoint {
         }
     }
 
-    /// Returns the address where the server listens. For a discovered master it is the first place
-    /// to ask.
+    /// Returns the address where the server listens. For a discovered master it is the first
+    /// address to ask.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Returns the user to log in as, if the URL names one.
+    /// Returns the user to log in as, if one is set.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
@@ -216,7 +216,7 @@ impl Endpoint {
         self.database.into()
     }
 
-    /// Returns how many replicas confirm each of its votes; 0 for a master without replicas.
+    /// Returns how many replicas confirm each vote of the master; 0 for a master without replicas.
     pub fn replicas(&self) -> u8 {
         self.replicas
     }
@@ -226,7 +226,7 @@ impl Endpoint {
         self.tls.as_ref()
     }
 
-    /// Returns whether both name the same server, judging by their text: two databases of one
+    /// Returns whether both name the same server, judging by their text. Two databases of one
     /// server, or two users, are one master. Names are not resolved: only once both are connected
     /// does Quorlock notice that `localhost` and `127.0.0.1` are one server.
     pub fn same_server(&self, other: &Self) -> bool {
@@ -274,7 +274,7 @@ impl TryFrom<&str> for Endpoint {
     }
 }
 
-/// For messages: the address, and the database unless it is 0.
+/// Displays the address, and the database unless it is 0.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.discovery() {
@@ -296,8 +296,8 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The user is hidden too: in `redis://secret@host` it is a password without its colon. The path of
-/// a password file is shown.
+/// Hides the user, too: in `redis://secret@host` the user is a password that lacks its colon. The
+/// path of a password file is shown.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = if self.user.is_some() { "set" } else { "none" };
@@ -337,8 +337,8 @@ impl Address {
     }
 }
 
-/// Ignores the case of names and the final dot of a full name; an IPv4 address in its IPv6 form
-/// equals the plain one.
+/// Whether both are the same host. Ignores the case of names and the final dot of a full name. An
+/// IPv4 address in its IPv6 form equals the plain one.
 fn same_host(one: &str, two: &str) -> bool {
     match (one.parse::<IpAddr>(), two.parse::<IpAddr>()) {
         (Ok(one), Ok(two)) => one.to_canonical() == two.to_canonical(),

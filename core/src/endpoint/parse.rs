@@ -8,7 +8,7 @@ use super::{Endpoint, EndpointError, Failover, Login, Secret, TlsOptions};
 
 const DEFAULT_PORT: u16 = 6379;
 
-/// What a URL's scheme says.
+/// The kind of a URL, according to its scheme.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Unix,

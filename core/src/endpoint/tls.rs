@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// A URL's TLS options. The configuration's or the system's settings apply for the rest.
+/// A URL's TLS options. For those that the URL does not set, the configuration's or the system's
+/// settings apply.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TlsOptions {
     pub(super) root_file: Option<PathBuf>,
@@ -12,20 +13,21 @@ pub struct TlsOptions {
 }
 
 impl TlsOptions {
-    /// Returns the same with a PEM file of the issuers to trust. They replace the system's.
+    /// Returns these options with a PEM file of the issuers to trust, in place of the system's.
     #[must_use]
     pub fn with_root_file(self, file: impl Into<PathBuf>) -> Self {
         Self { root_file: Some(file.into()), ..self }
     }
 
-    /// Returns the same with a certificate of this client and its private key, both PEM files.
+    /// Returns these options with the files of this client's certificate and of its private key,
+    /// both PEM.
     #[must_use]
     pub fn with_client_files(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self { certificate_file: Some(certificate.into()), key_file: Some(key.into()), ..self }
     }
 
-    /// Returns the same with the name that the server's certificate must have, and that is sent to
-    /// the server (SNI). The default is the host of the URL.
+    /// Returns these options with the name that the server's certificate must have, and that is
+    /// sent to the server (SNI). The default is the host of the URL.
     #[must_use]
     pub fn with_server_name(self, name: impl Into<String>) -> Self {
         Self { server_name: Some(name.into()), ..self }

@@ -1,5 +1,5 @@
-//! Which address of a name to connect to, and when to try another one in parallel: a small RFC 8305
-//! ("Happy Eyeballs").
+//! Which address of a name to connect to, and when to try another one in parallel: a small version
+//! of RFC 8305 ("Happy Eyeballs").
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,19 +13,20 @@ use std::time::Duration;
 
 use crate::protocol::{Cause, Config};
 
-/// The number of the resolver's addresses that are considered for one name. A DNS answer may carry
+/// The maximum number of addresses that are considered for one name. A DNS answer may carry
 /// hundreds; one server has a few.
 const MOST_ADDRESSES: usize = 16;
 
-/// Concurrent attempts of one opening. More would cost sockets. Fewer would reach a name with
-/// several dead addresses later: only the next opening tries the rest.
+/// The maximum number of concurrent attempts of one opening. More would cost sockets. With fewer, a
+/// name with several dead addresses would be reached later, because only the next opening tries the
+/// rest.
 const MOST_AT_ONCE: usize = 4;
 
-/// Attempts in one `connect_timeout`: each starts a quarter of it after the last, so that the
-/// fourth address still connects in time. The default of 250 ms gives 62 ms. With fewer a dead
-/// address delays the first lock for longer; with more, a slow link opens connections that are not
-/// needed. RFC 8305 (section 5) recommends 250 ms for the web, whose links are slower than those
-/// between a client and its masters.
+/// The number of attempts in one `connect_timeout`: each starts a quarter of it after the last, so
+/// that the fourth address still connects in time. With the default timeout of 250 ms, that is
+/// every 62 ms. With fewer attempts, a dead address delays the first lock for longer; with more, a
+/// slow link opens connections that are not needed. RFC 8305 (section 5) recommends 250 ms for the
+/// web, whose links are slower than those between a client and its masters.
 const ATTEMPTS_PER_TIMEOUT: u32 = 4;
 
 /// What is known of the addresses of one master. A transport keeps one value for each master, for
@@ -49,7 +50,8 @@ struct Memory {
 
 /// One opening: the attempts that are under way, and the addresses that may follow.
 ///
-/// Dropping it gives the opening up: the attempts under way did not connect in time.
+/// Dropping it gives the opening up. The addresses of the attempts under way then count as too
+/// slow.
 pub struct Dial {
     addresses: Addresses,
     waiting: VecDeque<SocketAddr>,
@@ -63,7 +65,7 @@ impl Addresses {
         Self { pause: config.connect_timeout / ATTEMPTS_PER_TIMEOUT, memory: Arc::default() }
     }
 
-    /// An opening to what a name has resolved to.
+    /// Begins an opening to the addresses that a name has resolved to.
     pub fn dial(&self, resolved: impl IntoIterator<Item = SocketAddr>) -> Dial {
         Dial {
             addresses: self.clone(),
@@ -90,8 +92,8 @@ impl Addresses {
 }
 
 impl Memory {
-    /// The last address that connected, then unknown ones, alternating between the families, then
-    /// those that are avoided.
+    /// The order of attempts: first the last address that connected, then unknown addresses,
+    /// alternating between IPv4 and IPv6, then those that are avoided.
     fn order(&self, resolved: impl IntoIterator<Item = SocketAddr>) -> VecDeque<SocketAddr> {
         let mut rest: Vec<SocketAddr> = Vec::new();
         for address in resolved {

@@ -27,7 +27,7 @@ fn order(addresses: &Addresses, resolved: &[SocketAddr]) -> Vec<SocketAddr> {
     addresses.memory().order(resolved.iter().copied()).into()
 }
 
-/// An opening whose first attempts, this many, do not answer.
+/// An opening with this number of attempts that do not answer.
 fn hanging(addresses: &Addresses, resolved: &[SocketAddr], attempts: usize) -> Dial {
     let mut dial = addresses.dial(resolved.iter().copied());
     for _ in 0..attempts {

@@ -18,12 +18,13 @@ use crate::endpoint::Address;
 use crate::protocol::{Cause, Config, MasterId};
 use crate::time::Instant;
 
-/// Reads from one socket in one turn, so that a flood from one master does not starve the others.
-/// Larger: the others wait longer. Smaller: a busy connection needs more turns.
+/// The maximum number of reads from one socket in one turn, so that a flood from one master does
+/// not starve the others. Larger: the others wait longer. Smaller: a busy connection needs more
+/// turns.
 const READS_PER_TURN: usize = 16;
 
-/// Bytes of one read. Replies are short: a larger buffer would hardly ever be filled, and a smaller
-/// one needs more system calls when many locks are decided at once.
+/// The size of the buffer of one read, in bytes. Replies are short: a larger buffer would hardly
+/// ever be filled, and a smaller one needs more system calls when many locks are decided at once.
 const BUFFER_BYTES: usize = 16 * 1024;
 
 /// The future that moves a locker's bytes. It ends when the last clone, guard and future of the
@@ -34,22 +35,23 @@ const BUFFER_BYTES: usize = 16 * 1024;
 pub struct Driver(Box<dyn Turn>);
 
 impl Driver {
-    /// A locker over the masters of `config`, and the driver that must be polled for it.
+    /// Returns a locker over the masters of `config`, and the driver that must be polled for it.
     pub fn open<R: Runtime>(config: Config, host: Arc<dyn Host>, runtime: R) -> (Locker, Self) {
         Self::open_by(config, host, runtime.clone(), Direct(runtime))
     }
 
-    /// Does the same over the caller's own connections. `connector` is called once for each
-    /// connection, with the address in a master's URL or that of the discovered server, and its
-    /// future returns a stream. Only the runtime's timers are used.
+    /// Returns a locker and its driver as [`Driver::open`] does, but over the caller's own
+    /// connections. `connector` is called once for each connection, with the address in a master's
+    /// URL or that of the discovered server, and its future returns a stream. Only the runtime's
+    /// timers are used.
     ///
-    /// The future is polled by the driver. TLS and the greeting share its one
+    /// The driver polls the future. The future, TLS and the greeting together may take one
     /// [`connect_timeout`](crate::ConfigBuilder::connect_timeout): after that the master counts as
-    /// unreachable, and no request waits for it. The future is dropped when the opening is given up
-    /// for another one, after the longer of four such times and the longest
-    /// [`reconnect_delay`](crate::ConfigBuilder::reconnect_delay), and when the locker or the
-    /// driver ends. Its error is reported like that of a socket, and its panic as
-    /// [`Cause::ConnectorPanicked`].
+    /// unreachable, and no request waits for it. The future is dropped when the connection is given
+    /// up for a new one, which happens after four such times or the longest
+    /// [`reconnect_delay`](crate::ConfigBuilder::reconnect_delay), whichever is longer. It is also
+    /// dropped when the locker or the driver ends. Its error is reported like that of a socket, and
+    /// its panic as [`Cause::ConnectorPanicked`].
     pub fn open_through<R, S, F>(
         config: Config,
         host: Arc<dyn Host>,
@@ -259,7 +261,7 @@ impl<S: Socket> Master<S> {
         false
     }
 
-    /// Reads what there is. Ready if there may be more, for the next turn.
+    /// Reads what there is. Ready if there may be more, which the next turn reads.
     fn read(&mut self, port: &Port, is_due: bool, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<()> {
         let Link::Open(generation, socket) = &mut self.link else { return Poll::Pending };
         for _ in 0..READS_PER_TURN {

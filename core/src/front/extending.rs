@@ -41,8 +41,8 @@ impl<'a> Extending<'a> {
     /// [`ExtendError`].
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await it, or wait in
-    /// `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await the future
+    /// there, or wait in `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<Duration, ExtendError> {
         let handle = self.guard.watch.handle.clone();

@@ -92,7 +92,8 @@ impl Figures {
         self.releases.handed_over += 1;
     }
 
-    /// Counts an event. A caller that no longer waits for a refusal was counted when it gave up.
+    /// Counts an event. A refusal that no caller waits for is not counted: its caller was counted
+    /// when it gave up.
     pub(super) fn count(&mut self, event: &Event, is_told: bool) {
         match event {
             Event::NotAcquired { error, .. } if is_told => self.refused(error),

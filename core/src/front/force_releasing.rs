@@ -1,4 +1,4 @@
-//! Deletes a lock's keys for any holder.
+//! Deletes a lock's keys, whatever its holder.
 
 use std::fmt;
 use std::future::Future;
@@ -11,7 +11,8 @@ use super::shared::Handle;
 use super::slot::{Slot, Waiter};
 use crate::protocol::{ConfigError, ForceReleaseError, ForceReleased, Resource};
 
-/// The future of [`Locker::force_release`](super::Locker::force_release).
+/// The future of [`Locker::force_release`](super::Locker::force_release), and of
+/// [`Semaphore::force_release`](super::Semaphore::force_release).
 ///
 /// # Cancel safety
 /// Nothing is sent before the first poll. If the future is dropped after it, keys may still be
@@ -34,8 +35,8 @@ impl ForceReleasing {
     /// [`ForceReleaseError`].
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await it, or wait in
-    /// `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await the future
+    /// there, or wait in `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<ForceReleased, ForceReleaseError> {
         let handle = self.handle.clone();

@@ -1,4 +1,4 @@
-//! What the holder of a lock holds.
+//! The guard of a held lock, and the watch that observes it.
 
 use std::fmt;
 use std::future::Future;
@@ -19,13 +19,15 @@ use crate::protocol::{FencingToken, LockId, LossCause, Resource, Resumption, Tar
 ///
 /// # Validity
 /// A guard is valid for a limited time. Call [`Guard::is_valid`] or [`Guard::check`] before
-/// anything that must not happen without the lock, or await [`Guard::lost`]. Validity is counted on
-/// this process's clock: the TTL, from before the first request was sent, less the drift.
+/// anything that must not happen without the lock, or await [`Guard::lost`]. On this process's
+/// clock, validity lasts for the TTL less the drift ([`Ttl::drift`]). It is counted from just
+/// before the first request of the grant, or of the latest extension, was sent.
 ///
 /// # Dropping
-/// Dropping a guard releases the lock without waiting. The drop itself writes what the sockets take
-/// at once, and the I/O loop the rest; a key whose release cannot be written expires with its TTL.
-/// [`Guard::release`] waits for the masters and returns whether the lock was still ours.
+/// Dropping a guard releases the lock without waiting. The drop itself writes as much as the
+/// sockets take at once, and the I/O loop writes the rest. A key whose release cannot be written
+/// expires with its TTL. [`Guard::release`] waits for the masters and returns whether the lock was
+/// still ours.
 ///
 /// A guard that is dropped by the last statement of `main` writes its release, but nothing waits
 /// for the masters to read it. A busy master whose connection is reset by the end of the process
@@ -66,12 +68,13 @@ impl Guard {
         Self { watch: Watch { handle, slot }, id, targets, proof, has_left: false }
     }
 
-    /// Returns what is locked; of several resources the first, in the order of their keys.
+    /// Returns the locked resource. If there are several, it is the first one in the order of their
+    /// keys.
     pub fn resource(&self) -> &Resource {
         self.targets.first()
     }
 
-    /// Returns all that is locked, in the order of their keys.
+    /// Returns all locked resources, in the order of their keys.
     pub fn resources(&self) -> impl ExactSizeIterator<Item = &Resource> {
         self.targets.resources()
     }
@@ -121,8 +124,8 @@ impl Guard {
         self.watch.clone()
     }
 
-    /// Returns a future that ends when the lock is lost or released, and never later than its
-    /// validity. From then on [`check`](Self::check) returns the same cause.
+    /// Returns a future that ends when the lock is lost or released, at the latest when its
+    /// validity ends. From then on [`check`](Self::check) returns the same cause.
     ///
     /// # Cancel safety
     /// It may be dropped and requested again at any time.
@@ -133,8 +136,8 @@ impl Guard {
     /// Makes the lock valid for `ttl` from now, if a quorum of masters still holds it for us. The
     /// future returns the new remaining validity.
     ///
-    /// `ttl` is in whole milliseconds. An extension never shortens a lock: a TTL that ends before
-    /// the present validity leaves the validity as it is. The future's errors are
+    /// `ttl` is in whole milliseconds. An extension never shortens a lock: if `ttl` from now ends
+    /// before the present validity does, the validity stays as it is. The future's errors are
     /// [`ExtendError`](crate::ExtendError)'s.
     ///
     /// # Cancel safety
@@ -193,29 +196,30 @@ impl Guard {
     /// ends quickly, a machine whose clock is a little behind does not run it again.
     ///
     /// This guard and its renewal end at once, as with [`Guard::release`]. The process may end,
-    /// too. The lock then has no holder, and no client gets it before the time is over, on this
-    /// process's clock; a lock that was [resumed](super::Locker::resume) counts from then. Requests
-    /// for it wait, or end with [`HeldByAnother`](crate::AcquireError::HeldByAnother). The keys'
-    /// value is no longer the token: a copy of [`Guard::resumption`] no longer works, and only
+    /// too. The lock then has no holder, and no client gets it before the time is over. The time is
+    /// measured on this process's clock, from the grant, or from the moment at which this process
+    /// [resumed](super::Locker::resume) the lock. Requests for the lock wait, or end with
+    /// [`HeldByAnother`](crate::AcquireError::HeldByAnother). The keys' value is no longer the
+    /// token: a copy of [`Guard::resumption`] no longer works, and only
     /// [`Locker::force_release`](super::Locker::force_release) frees the lock earlier.
     ///
     /// The keys' TTL becomes the rest of the time, plus 1 % and 2 ms for clock drift
     /// ([`Ttl::drift`]), whether it was longer or shorter before. If the time is over already, this
-    /// is an ordinary release. [`Release::keeps_for`] says which.
+    /// is an ordinary release. [`Release::keeps_for`] tells the two apart.
     ///
     /// The future waits for the masters' answers. `Ok` means that a quorum held the lock for us
     /// until now and keeps the keys. The future's errors are
-    /// [`ReleaseError`](super::ReleaseError)'s: with [`Unknown`](super::ReleaseError::Unknown),
-    /// keys on masters that did not answer expire with the TTL, or at the end of the time on a
-    /// master that gets the request later. [`Invalid`](super::ReleaseError::Invalid) is for a rest
-    /// above [`Ttl::MAX`], or above the restart guard's longest TTL: nothing is sent, and the keys
-    /// expire with the TTL.
+    /// [`ReleaseError`](super::ReleaseError)'s. After [`Unknown`](super::ReleaseError::Unknown), a
+    /// master that did not answer may get the request later, and then its key expires at the end of
+    /// the time; otherwise the key expires with its TTL. [`Invalid`](super::ReleaseError::Invalid)
+    /// means that the rest of the time is longer than [`Ttl::MAX`] or than the restart guard's
+    /// longest TTL: nothing is sent, and the keys expire with their TTL.
     ///
     /// If the lock has other handles, only this one is given up, as with [`Guard::release`]: the
     /// last handle decides whether and for how long the keys stay.
     ///
     /// Each of several resources stays locked for that time. A shared lock stays shared: writers
-    /// are kept out, and those that share it are let in. The index of a permit stays taken.
+    /// are kept out, and clients that share it can still join. The index of a permit stays taken.
     ///
     /// If the process is killed before it calls this, the keys expire with the TTL.
     ///
@@ -299,8 +303,8 @@ impl Watch {
         }
     }
 
-    /// Returns a future that ends when the lock is lost or released, and never later than its
-    /// validity. From then on [`check`](Self::check) returns the same cause.
+    /// Returns a future that ends when the lock is lost or released, at the latest when its
+    /// validity ends. From then on [`check`](Self::check) returns the same cause.
     ///
     /// # Cancel safety
     /// It may be dropped and requested again at any time.
@@ -334,7 +338,7 @@ impl fmt::Debug for Watch {
 #[must_use = "futures do nothing until they are polled"]
 pub struct Lost {
     watch: Watch,
-    /// Since the first poll.
+    /// Registered with the first poll.
     waiter: Option<Waiter>,
 }
 
@@ -342,8 +346,8 @@ impl Lost {
     /// Blocks the calling thread until the lock is lost, and returns the cause.
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await it, or wait in
-    /// `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await the future
+    /// there, or wait in `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> LossCause {
         let handle = self.watch.handle.clone();
@@ -361,8 +365,8 @@ impl Future for Lost {
         }
         let waiter = *waiter.get_or_insert_with(|| watch.slot.new_watcher());
         match watch.slot.poll_lost(waiter, cx) {
-            // The first poll after the machine has slept past the end reports it, whether or not a
-            // timer fired.
+            // After the computer has slept past the end of validity, the first poll reports the
+            // loss, whether or not a timer fired.
             Poll::Pending if !watch.is_valid() => Poll::Ready(LossCause::Expired),
             outcome => outcome,
         }

@@ -13,8 +13,8 @@ use crate::protocol::{LossCause, Resumption};
 
 /// Counts the guards of one lock. The last one to leave ends the lock.
 pub(super) struct Handles {
-    /// Zero once the last handle has left, and from then on. With [`CLOSED`] a writer's lock has
-    /// become a reader's.
+    /// The number of handles; it stays zero once the last one has left. The bit [`CLOSED`] means
+    /// that a writer's lock has become a reader's.
     count: AtomicUsize,
     resumption_was_read: AtomicBool,
     was_resumed: AtomicBool,
@@ -44,8 +44,8 @@ impl Handles {
         self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
     }
 
-    /// Removes a handle and returns how many others there are. At zero this was the last one, which
-    /// releases.
+    /// Removes a handle and returns how many others there are. If it returns zero, the caller must
+    /// release the lock.
     pub(super) fn leave(&self) -> usize {
         (self.count.fetch_sub(1, Ordering::AcqRel) - 1) & !CLOSED
     }
@@ -60,7 +60,8 @@ impl Handles {
         self.count.compare_exchange(1, 1 | CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Removes the only handle, so that none can join it. Fails with the number of others.
+    /// Removes the only handle, so that no other can join it. If there are others, fails with their
+    /// number.
     pub(super) fn leave_alone(&self) -> Result<(), usize> {
         let take = |count: usize| (count & !CLOSED == 1).then_some(0);
         let left = self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
@@ -94,7 +95,7 @@ impl Handles {
     }
 }
 
-/// What else can act for a lock, apart from one of its handles: see [`Guard::ties`].
+/// What can act for a lock besides one of its handles: see [`Guard::ties`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Ties {
@@ -140,7 +141,7 @@ impl Guard {
         self.twin()
     }
 
-    /// Returns what else can act for the lock, apart from this handle.
+    /// Returns what can act for the lock besides this handle.
     ///
     /// [`Guard::hand_over`] needs a lock with a single handle. The number of handles is a snapshot
     /// if other threads use an [`Owner`](super::Owner) of the lock.
@@ -161,8 +162,8 @@ impl Guard {
     /// this does not wait.
     ///
     /// # Errors
-    /// - [`HandOverError::Shared`] if the lock has other handles, which would still call it valid
-    ///   beside the receiver. The error returns the guard, and the lock is unchanged.
+    /// - [`HandOverError::Shared`] if the lock has other handles, which would still report it as
+    ///   valid while the receiver holds it. The error returns the guard, and the lock is unchanged.
     /// - [`HandOverError::Lost`] if the lock is no longer held.
     pub fn hand_over(mut self) -> Result<Resumption, HandOverError> {
         if self.watch.is_forked() {
@@ -181,7 +182,8 @@ impl Guard {
         Ok(proof)
     }
 
-    /// Gives this handle up, and releases the lock if it was the last one.
+    /// Gives this handle up and returns how many others there are. If it returns zero, the caller
+    /// must release the lock.
     pub(super) fn leave(&mut self) -> usize {
         self.has_left = true;
         self.watch.slot.handles.leave()

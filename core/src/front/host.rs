@@ -17,8 +17,8 @@ pub const MAX_PASSWORD_BYTES: usize = 16 * 1024;
 
 /// A transport's clock, its entropy and its way of waiting.
 pub trait Host: Send + Sync + 'static {
-    /// The time on a clock that keeps running while the machine sleeps, where the system has one:
-    /// keys expire during a sleep, too.
+    /// The time on a clock that keeps running while the computer is suspended, where the system has
+    /// one: keys expire meanwhile, too.
     fn now(&self) -> Instant;
 
     /// Fills `bytes` with random bytes of the operating system.
@@ -27,17 +27,19 @@ pub trait Host: Send + Sync + 'static {
     /// [`EntropyFailed`] if the system returns none.
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed>;
 
-    /// Whether this process is a forked child of the one that opened the locker. It is called at
-    /// every look at a guard, so it should avoid system calls.
+    /// Whether this process is a forked child of the one that opened the locker. It is called
+    /// whenever a guard is checked, so it should avoid system calls.
     ///
-    /// The child has copies of the sockets, where every byte that it reads is lost to the parent,
-    /// and of mutexes whose holders do not exist in it. So the front touches neither of them there.
+    /// The child has copies of the parent's sockets and mutexes. A byte that the child reads from a
+    /// socket is lost to the parent, and a mutex may be held by a thread that does not exist in the
+    /// child. So the front touches neither of them there.
     fn is_forked(&self) -> bool {
         false
     }
 
     /// Whether the calling thread may block. A thread that runs async code for the runtime that
-    /// drives the locker may not: it would wait for itself. Then calls that block panic.
+    /// drives the locker may not: it would wait for itself. If this returns `false`, calls that
+    /// block panic.
     fn may_wait(&self) -> bool {
         true
     }
@@ -61,7 +63,8 @@ pub trait Host: Send + Sync + 'static {
 /// An async runtime, as the [`Driver`](super::Driver) uses it: it opens sockets and makes timers.
 ///
 /// It is a value, so that it can refer to a runtime that is not global: a handle, cheap to clone.
-/// Each of the three futures takes a clone, and may be written as `async fn`.
+/// [`resolve`](Self::resolve), [`connect`](Self::connect) and [`connect_unix`](Self::connect_unix)
+/// each take a clone, so that an implementation may be an `async fn`.
 pub trait Runtime: Clone + Send + Sync + 'static {
     /// A connection.
     type Socket: Socket;
@@ -107,12 +110,12 @@ pub trait Socket: Send + 'static {
     /// of the standard library's socket works best.
     fn sink(&self) -> impl Write + Send + 'static;
 
-    /// Reads into `buffer` and returns the number of bytes; zero is the end. If there are none,
-    /// `cx` is woken when there are.
+    /// Reads into `buffer` and returns the number of bytes; zero is the end. If there are no bytes
+    /// yet, `cx` is woken when there are.
     ///
     /// With `look` the socket itself is read even if the runtime knows of nothing to read, because
-    /// its reactor may not have run since the bytes came. Without it, the runtime's readiness may
-    /// be trusted.
+    /// the runtime's reactor may not have run since the bytes came. Without `look`, the runtime's
+    /// readiness may be trusted.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], look: bool) -> Poll<io::Result<usize>>;
 
     /// Ready when there may be something to read; if not, `cx` is woken when there is. It makes no
@@ -126,10 +129,10 @@ pub trait Socket: Send + 'static {
 
 /// A timer that is set again and again.
 pub trait Timer: Send + 'static {
-    /// Sets it to fire `span` from now, in place of its earlier time.
+    /// Sets the timer to fire `span` from now, in place of its earlier time.
     fn reset(&mut self, span: Duration);
 
-    /// Ready once it has fired; until then, `cx` is woken when it fires. It may be late, and may be
-    /// early by the resolution of the runtime's clock.
+    /// Ready once the timer has fired; until then, `cx` is woken when it fires. The timer may be
+    /// late, or early by the resolution of the runtime's clock.
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 }

@@ -29,7 +29,7 @@ pub struct Inspecting<T = Inspection> {
 #[derive(Clone, Debug)]
 enum Asked {
     Lock(Resource),
-    /// Any of the permits of a semaphore.
+    /// All permits of a semaphore.
     Permits(Targets),
 }
 
@@ -48,7 +48,7 @@ impl Inspecting<SemaphoreInspection> {
 }
 
 impl<T> Inspecting<T> {
-    /// Also reports keys with this token as ours, as those of the locker's own guards: for a lock
+    /// Also reports keys with this token as ours, like those of the locker's own guards: for a lock
     /// that was handed to another process. It has no effect after the first poll.
     pub fn token(mut self, token: Token) -> Self {
         self.token = Some(token);
@@ -61,8 +61,8 @@ impl<T> Inspecting<T> {
     /// [`InspectError`].
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await it, or wait in
-    /// `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await the future
+    /// there, or wait in `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<T, InspectError> {
         let handle = self.handle.clone();

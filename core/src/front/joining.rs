@@ -20,7 +20,7 @@ pub(super) struct Joining {
     stage: Stage,
 }
 
-/// Which settings the caller made. The rest come from the lock that the owner holds.
+/// Which settings the caller has made. The others are those of the lock that the owner holds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Set {
     pub(super) ttl: bool,
@@ -139,8 +139,8 @@ impl Joining {
                 Err(account.refused(shared, obstacle.into_error(handle)))
             }
             Joined::Took { held, grant, was_adopted } => {
-                // A grant whose own caller has gone counts for this one, and this one's own request
-                // counts as given up instead.
+                // If the granted request's own caller has gone, the grant counts for this caller,
+                // and this caller's own request counts as given up instead.
                 left.cancel(shared, if was_adopted { Figures::abandoned } else { Figures::joined });
                 let is_counted = was_adopted || held.id == own;
                 self.found(handle, held, Account { seen, grant: Some(grant), is_counted })

@@ -1,4 +1,4 @@
-//! The locker: where locks come from.
+//! The locker, from which users request locks.
 
 use std::fmt;
 use std::future::Future;
@@ -69,9 +69,10 @@ impl Locker {
     /// Resumes a lock that was handed over ([`Guard::hand_over`](super::Guard::hand_over)) by this
     /// process or another one.
     ///
-    /// The request asks the masters once, to extend the lock by its TTL. The lock is then valid as
-    /// after an extension. Its fencing token, if it has one, stays the same.
-    /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) means that it is too late. After
+    /// The request asks the masters once, to extend the lock by the request's TTL. The lock is then
+    /// valid as after an extension. Its fencing token, if it has one, stays the same.
+    /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) means that too few masters have its
+    /// token: the lock has ended, or is of another resource. After
     /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) the lock is unchanged, and may be
     /// resumed again.
     pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
@@ -82,8 +83,8 @@ impl Locker {
     /// answers and returns whether a quorum still held the lock.
     ///
     /// The token may hold the resource alone, or share it as a reader or in any group: only what
-    /// this token holds is released. The mark of a waiting writer expires within a second of its
-    /// last attempt.
+    /// this token holds is released. A mark that the holder left as a waiting writer is not
+    /// deleted; it expires within a second of the writer's last attempt.
     ///
     /// The future's errors are [`ReleaseError`]'s.
     ///
@@ -93,13 +94,14 @@ impl Locker {
         self.send_release(self.config.one(resource), token, None)
     }
 
-    /// Releases a lock of several or shared targets that was handed over, by what
+    /// Releases a lock of several or shared targets that was handed over; `lock` is what
     /// [`hand_over`](super::Guard::hand_over) returned. The future waits for the masters' answers
     /// and returns whether a quorum still held all of it.
     ///
     /// The targets must be those of the lock, shared in the same way; their order does not matter.
-    /// Otherwise the future ends with [`ConfigError::ResumedAsAnother`], and nothing is sent. Its
-    /// other errors are [`ReleaseError`]'s.
+    /// Otherwise the future ends with [`ConfigError::ResumedAsAnother`], and nothing is sent. Only
+    /// the masters notice another name of one exclusive resource: then it ends with
+    /// [`ReleaseError::NotOurs`]. Its other errors are [`ReleaseError`]'s.
     ///
     /// # Cancel safety
     /// This call itself sends the release. Dropping the future only forgoes the outcome.
@@ -122,9 +124,9 @@ impl Locker {
         self.send_release(targets, lock.token, None)
     }
 
-    /// Releases a lock that was handed over, by its token, but keeps its keys for `remaining` from
-    /// now on: [`Guard::release_after`](super::Guard::release_after) without the instant of the
-    /// grant, which this locker does not know.
+    /// Releases a lock that was handed over, by its token, but keeps its keys for `remaining`. It
+    /// is [`Guard::release_after`](super::Guard::release_after), counted from now, because this
+    /// locker does not know when the lock was granted.
     ///
     /// The future's errors are [`ReleaseError`]'s.
     ///
@@ -170,8 +172,8 @@ impl Locker {
     /// It never overtakes callers of this process that wait for the lock: while there are any, it
     /// ends with [`HeldByAnother`](crate::AcquireError::HeldByAnother), and nothing is sent.
     ///
-    /// If a middlebox has dropped all connections while they were quiet, the attempt has reached no
-    /// master. It is repeated once, on new connections.
+    /// If a middlebox has dropped all connections while they were quiet, the attempt reaches no
+    /// master. Then it is repeated once, on new connections.
     pub fn try_lock(&self, resource: impl AsRef<[u8]>) -> Request {
         self.lock(resource).attempts(1).timeout(None::<Duration>)
     }
@@ -210,8 +212,8 @@ impl Locker {
     /// are let in at once. Nothing is sent before a permit is requested.
     ///
     /// A semaphore is independent of a lock of the same name. Clients should agree on the number.
-    /// If they do not, at most the largest number that any of them names is let in, and a lower
-    /// number takes effect as the permits above it are released.
+    /// If they do not, the largest number that any of them names is the limit, and a lower number
+    /// takes effect as the permits above it are released.
     ///
     /// # Errors
     /// The errors of [`Config::resource`], and [`ConfigError::UnusablePermits`].
@@ -238,7 +240,7 @@ impl Locker {
         Request::new(self.handle.clone(), &self.config, targets, None)
     }
 
-    /// Returns a new owner of locks, which gets what it holds again at once: reentrancy.
+    /// Returns a new owner of locks, for reentrancy: it gets a lock that it holds again at once.
     pub fn owner(&self) -> Owner {
         Owner::new(self.clone())
     }
@@ -318,36 +320,37 @@ impl Locker {
         ForceReleasing::new(self.handle.clone(), self.config.resource(resource))
     }
 
-    /// Runs any future on the calling thread, in the transport's way of waiting, and returns its
-    /// output.
+    /// Runs any future on the calling thread and returns its output. The thread waits as the
+    /// transport does.
     ///
     /// It is for many locks at once on one thread. With the blocking transport the thread serves
-    /// the sockets itself whenever the future waits: no other thread is involved between a request
-    /// and its answer, and the requests of all tasks of an executor go out in one write for each
-    /// master.
+    /// the sockets itself whenever the future waits, so that no other thread is involved between a
+    /// request and its answer. If the future is an executor of several tasks, the requests of all
+    /// of them go out in one write for each master.
     ///
     /// Returns `None` if the transport's [`Host`](super::Host) stops waiting before the future is
     /// ready, which this project's transports never do, or if this process is a forked child and
     /// the future is not ready at once.
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await it, or wait in
-    /// `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await the future
+    /// there, or wait in `spawn_blocking`.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> Option<F::Output> {
         self.handle.wait(pin!(future))
     }
 
     /// Logs in again on all connections, with the present password files and
-    /// [credentials](crate::Credentials): before a token expires whose end closes connections, or
-    /// to use a new user's permissions. Locks, waiters and requests under way are not disturbed.
+    /// [credentials](crate::Credentials). Call it to use a new user's permissions, or before a
+    /// token expires if the server closes connections whose token has expired. Locks, waiters and
+    /// requests under way are not disturbed.
     ///
-    /// It returns without waiting. A master that refuses the new login is reconnected, with the
-    /// login of that moment. Passwords in URLs are sent again.
+    /// It returns without waiting. If a master refuses the new login, its connection is opened
+    /// again, with the login of that moment. Passwords in URLs are sent again.
     ///
     /// # Errors
     /// If some masters have no login, the reason of the first of them. Their connections stay as
-    /// they are, and all others have been logged in.
+    /// they are, and the logins of all others have been sent.
     pub fn reauthenticate(&self) -> Result<(), Unavailable> {
         let shared = &self.handle.0;
         if shared.is_forked() {

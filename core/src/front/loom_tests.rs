@@ -1,6 +1,6 @@
 //! Explores with loom the interleavings of callers and their driver over all parts of the front at
-//! once, and contains what the parts' own models share: `cargo xtask check loom`, and
-//! `tests/PROOFS.md`.
+//! once. It also has what the models of the single parts share. `cargo xtask check loom` runs them;
+//! see `tests/PROOFS.md`.
 //!
 //! loom runs a model again and again, each time in another order and with other values where an
 //! atomic may return an old one. A lost wake-up is a deadlock there: a thread that sleeps forever.

@@ -17,17 +17,18 @@ pub enum Demand {
     /// Open a connection, then call [`Port::opened`](super::Port::opened) or
     /// [`Port::closed`](super::Port::closed).
     Connect {
-        /// For which master.
+        /// The master to connect to.
         master: MasterId,
         /// The new connection's number.
         generation: u32,
-        /// The address to connect to. It may change, and it is not always the master's: where
-        /// masters are discovered, connections to the servers that are asked are also opened.
+        /// The address to connect to. It may differ from one demand to the next, and is not always
+        /// the master's: if masters are discovered, there are also connections to the servers that
+        /// are asked for their addresses.
         address: Address,
     },
     /// Close a connection, or give up opening it.
     Close {
-        /// To which master.
+        /// The master of the connection.
         master: MasterId,
         /// The connection's number.
         generation: u32,
@@ -51,7 +52,7 @@ struct Contents {
     demands: VecDeque<Demand>,
     /// When the machine wants to be woken.
     deadline: Option<Instant>,
-    /// The time that the driver has set its timer for, as far as is known.
+    /// The time for which the driver has set its timer, as far as is known.
     armed: Option<Instant>,
     waker: Option<Waker>,
     /// When the present turn began, before the sockets were read.
@@ -130,9 +131,9 @@ impl Mailbox {
     /// or at an earlier time for which its timer is already set. From here on its timer counts as
     /// set for that time.
     ///
-    /// The earlier time is kept even if it is obsolete: one needless wake-up costs less than a
-    /// wake-up for each request, whose deadline comes sooner than that of the lock that was granted
-    /// last.
+    /// The earlier time is kept even if it is obsolete. Otherwise the driver would be woken for
+    /// each request, because the deadline of a request comes sooner than that of the lock that was
+    /// granted last. One needless wake-up costs less.
     pub(super) fn arm(&self, now: Instant) -> Option<Instant> {
         let mut contents = lock(&self.contents);
         let ahead = contents.armed.filter(|armed| *armed > now);

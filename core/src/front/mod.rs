@@ -1,17 +1,18 @@
 //! What users hold and what transports drive: locker, owner, request, guard, and the futures
 //! between them.
 //!
-//! Everything here rests on [`std::task::Waker`] alone, so it exists once for every runtime. A
-//! transport is an I/O loop around a [`Port`] and a [`Host`]; for async runtimes this module has
+//! Everything here depends on [`std::task::Waker`] alone, so the same code serves every runtime. A
+//! transport is an I/O loop around a [`Port`] and a [`Host`]. For async runtimes this module has
 //! the loop, too: [`Driver`], over the sockets and timers of a [`Runtime`] or over the caller's own
 //! [`Stream`]s.
 //!
 //! Rules of this room: it decides nothing about locks. A command changes the *engine*, which is the
 //! machine behind its mutex. The same thread then carries out the outputs through the *outbox*,
-//! unless another thread is already doing so. What only the driver can do goes into its *mailbox*.
-//! The mutexes are locked in this order: an owner's table or the outbox's queue, then the engine,
-//! then a slot or the mailbox. The only system calls under the engine's mutex read the clock and
-//! random bytes. Wakers are called and dropped while no mutex of the front is held.
+//! unless another thread is already doing so. Demands that only the driver can meet, such as
+//! opening a connection, go into the driver's *mailbox*. The mutexes are locked in this order: an
+//! owner's table or the outbox's queue, then the engine, then a slot or the mailbox. The only
+//! system calls under the engine's mutex read the clock and random bytes. Wakers are called and
+//! dropped while no mutex of the front is held.
 
 mod bootstrap;
 mod dial;

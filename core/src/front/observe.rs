@@ -30,7 +30,7 @@ const TARGET: &str = "quorlock";
 pub(super) struct Subject(Option<Targets>);
 
 impl Subject {
-    /// The first use of the masters, which is not reported.
+    /// No targets, for commands that are not reported.
     pub(super) fn none() -> Self {
         Self(None)
     }
@@ -169,7 +169,8 @@ enum Health {
     #[default]
     Opening,
     Ready,
-    /// The same cause with another number is not reported again.
+    /// The master is down for this cause. A cause that differs only in its numbers is not reported
+    /// again.
     Down(Discriminant<Cause>),
 }
 

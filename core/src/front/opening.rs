@@ -19,10 +19,11 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Loads what TLS needs, if a master is reached over it: for a transport that opens a locker.
+    /// Loads what TLS needs, if a master is reached over TLS. A transport calls this when it opens
+    /// a locker.
     ///
     /// # Errors
-    /// [`OpenError::Tls`], also if this program has no TLS.
+    /// [`OpenError::Tls`], also if this program was built without TLS.
     pub fn prepare_security(config: &Config) -> Result<(), Self> {
         if config.masters().iter().all(|master| master.tls().is_none()) {
             return Ok(());

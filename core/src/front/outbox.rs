@@ -21,7 +21,8 @@ pub(super) trait Outputs {
     /// Takes every output that there is. Bytes go into the queue.
     fn collect(&self, queue: &mut Queue, rest: &mut Self::Rest);
 
-    /// Encrypted connections have ended themselves, which produces more outputs.
+    /// Reports that encrypted connections cannot continue, or should not, which produces more
+    /// outputs.
     fn troubled(&self, troubles: Vec<Trouble>);
 
     /// The bytes are written, as far as the sockets took them; `became_full` if one of them is now
@@ -147,8 +148,8 @@ impl Outbox {
 
     // Flushing.
 
-    /// Has the outputs carried out: by the calling thread at once, unless another thread will do
-    /// that anyway. Then the requests of many callers go out in one write.
+    /// Has the outputs carried out: by the calling thread at once, or by another thread that is
+    /// about to do so anyway. In the second case the requests of many callers go out in one write.
     pub(super) fn flush(&self, outputs: &impl Outputs) {
         self.mark();
         if !self.gathers.load(Ordering::Acquire) && GATHERS_HERE.with(Cell::get) != ptr::from_ref(self).cast()
@@ -165,9 +166,9 @@ impl Outbox {
 
     // Gathering: many outputs in one write.
 
-    /// The driver carries out the outputs, and the callers that it wakes run before it does so
-    /// again, at the latest with [`Outbox::end_gathering`]. Returns whether there are such callers;
-    /// if not, nothing is gathered.
+    /// Carries out the outputs for the driver. The callers that this wakes run before the driver
+    /// carries out outputs again, at the latest with [`Outbox::end_gathering`]. Returns whether
+    /// there are such callers; if not, nothing is gathered.
     pub(super) fn begin_gathering(&self, outputs: &impl Outputs) -> bool {
         self.gathers.store(true, Ordering::Release);
         self.mark();
@@ -194,7 +195,7 @@ impl Outbox {
 
     /// Runs `act`, which may make many requests on this thread, and carries them out afterwards.
     pub(super) fn gathered<R>(&self, outputs: &impl Outputs, act: impl FnOnce() -> R) -> R {
-        /// Also if `act` panics.
+        /// Ends the gathering when it is dropped, also if `act` panics.
         struct Gathering<F: FnMut()>(F);
         impl<F: FnMut()> Drop for Gathering<F> {
             fn drop(&mut self) {
@@ -229,7 +230,8 @@ impl Outbox {
             while self.dirty.swap(false, Ordering::AcqRel) {
                 outputs.collect(&mut queue, &mut rest);
                 let became_full = queue.write();
-                // Before the driver is notified, so that it finds it.
+                // This comes before the driver is notified, so that the driver finds the full
+                // socket.
                 self.full.store(queue.full().bits(), Ordering::SeqCst);
                 if queue.has_troubles() {
                     outputs.troubled(queue.take_troubles());

@@ -19,19 +19,25 @@ use crate::protocol::{LockId, Resumption, Targets};
 use crate::time::Instant;
 
 /// The longest sleep of the driver while a lock is held. On most systems timers stop while the
-/// machine sleeps, and a holder must learn soon after waking up that its lock has run out.
+/// computer is suspended, and a holder must learn soon after waking up that its lock has run out.
 const LONGEST_SLEEP_WHILE_HOLDING: Duration = Duration::from_secs(1);
 
 /// The I/O loop's end of a locker.
 ///
-/// A turn of the loop is, in this order: [`register`](Self::register) a waker; read every socket
-/// that has something and hand it in with [`received`](Self::received) and
-/// [`closed`](Self::closed); [`tick`](Self::tick); carry out every
-/// [`next_demand`](Self::next_demand); let the tasks run that the tick has woken, if they share the
-/// loop's thread; sleep until a socket is readable, one that [`is_blocked`](Self::is_blocked) is
-/// writable (then [`retry_write`](Self::retry_write)), the waker is woken, or the time that
-/// [`sleep`](Self::sleep) returns has passed. It ends when [`is_finished`](Self::is_finished).
-/// Reading comes before the tick, or answers that wait in a socket would count as silence.
+/// A turn of the loop has these steps:
+///
+/// 1. [`register`](Self::register) a waker.
+/// 2. Read every socket that has something, and hand it in with [`received`](Self::received) or
+///    [`closed`](Self::closed).
+/// 3. [`tick`](Self::tick).
+/// 4. Carry out every [`next_demand`](Self::next_demand).
+/// 5. If the tasks that the tick has woken share the loop's thread, let them run.
+/// 6. Sleep until a socket is readable, a socket that [`is_blocked`](Self::is_blocked) is writable
+///    (then [`retry_write`](Self::retry_write)), the waker is woken, or the time that
+///    [`sleep`](Self::sleep) returns has passed.
+///
+/// The loop ends when [`is_finished`](Self::is_finished). Reading comes before the tick, because
+/// answers that wait in a socket would otherwise count as silence.
 ///
 /// [`guide::driving`](crate::guide::driving) explains each step, and has a complete transport.
 ///
@@ -44,7 +50,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// A locker and the port that its driver must serve.
+    /// Returns a locker and the port that its driver must serve.
     pub fn new(config: Config, host: Arc<dyn Host>) -> (Locker, Self) {
         let config = Arc::new(config);
         let shared = Shared::new(Arc::clone(&config), host);
@@ -56,7 +62,8 @@ impl Port {
     /// Begins a turn. `waker` is woken when there is a demand, a full socket or an earlier
     /// deadline.
     ///
-    /// A master counts as silent only up to this instant: later bytes may miss this turn's reading.
+    /// A master's silence counts only up to this instant, because bytes that come later may miss
+    /// this turn's reading.
     pub fn register(&self, waker: &Waker) {
         self.shared.outbox.end_gathering(&*self.shared);
         self.shared.mailbox.register(waker, self.shared.host.now());
@@ -64,10 +71,10 @@ impl Port {
 
     /// The connection that a demand asked for is open. `sink` writes to it without waiting.
     ///
-    /// If the master's URL asks for TLS, the port opens its own channel over it, and notifies the
-    /// machine once that is done.
+    /// If the master's URL asks for TLS, the port opens its own channel over the connection, and
+    /// notifies the machine once that is done.
     ///
-    /// This gets the login: it may read a password file, or call the configuration's
+    /// This call gets the login: it may read a password file, or call the configuration's
     /// [`Credentials`](crate::Credentials).
     pub fn opened(&self, master: MasterId, generation: u32, sink: impl Write + Send + 'static) {
         let sink = Box::new(sink);
@@ -98,8 +105,8 @@ impl Port {
         self.shared.outbox.flush_now(&*self.shared);
     }
 
-    /// Bytes came in. [`Port::tick`], or a caller that flushes before it, carries out what follows
-    /// from them.
+    /// Hands in bytes that were read. What follows from them is carried out by [`Port::tick`], or
+    /// by a caller that flushes before it.
     pub fn received(&self, master: MasterId, generation: u32, bytes: &[u8]) {
         if self.securing.is_for(master) {
             self.securing.with_plain(|plain| self.received_secured(master, generation, bytes, plain));
@@ -148,9 +155,9 @@ impl Port {
         self.shared.outbox.changed_in_turn();
     }
 
-    /// Whether the next [`tick`](Self::tick) may find that something has taken too long, so that
-    /// the driver must read the sockets themselves before it: a runtime's reactor may not have run
-    /// since bytes came.
+    /// Whether the next [`tick`](Self::tick) may find that something has taken too long. Then the
+    /// driver must read the sockets themselves before the tick, because a runtime's reactor may not
+    /// have run since bytes came.
     pub fn is_due(&self) -> bool {
         self.shared.mailbox.is_due()
     }
@@ -166,17 +173,17 @@ impl Port {
     /// Passes the time to the machine, and carries out everything that has become due. Returns
     /// whether that woke callers.
     ///
-    /// Requests from here on are gathered until [`sleep`](Self::sleep), or the next turn, and go
-    /// out in one write for each master. So a loop that shares its thread with the woken callers
-    /// lets them run first.
+    /// Requests that follow are gathered until [`sleep`](Self::sleep), or the next turn, and go out
+    /// in one write for each master. So a loop that shares its thread with the woken callers lets
+    /// them run first.
     pub fn tick(&self) -> bool {
         let looked = self.shared.mailbox.turn_began();
         self.shared.change(|engine, now| engine.machine.time_passed_since_look(looked, now));
         self.shared.outbox.begin_gathering(&*self.shared)
     }
 
-    /// Ends what [`tick`](Self::tick) has begun, if neither [`sleep`](Self::sleep) nor another turn
-    /// follows soon.
+    /// Ends the gathering that [`tick`](Self::tick) has begun, if neither [`sleep`](Self::sleep)
+    /// nor another turn follows soon.
     pub fn end_turn(&self) {
         self.shared.outbox.end_gathering(&*self.shared);
     }
@@ -206,8 +213,8 @@ impl Port {
         self.securing.retry(master) && self.shared.outbox.retry(master, &*self.shared)
     }
 
-    /// How long to sleep at most; `None` means until something else happens. Call it last in a
-    /// turn.
+    /// How long to sleep at most; `None` means until something else wakes the loop. Call it last in
+    /// a turn.
     pub fn sleep(&self) -> Option<Duration> {
         let (now, wake_at) = self.wake_at();
         wake_at.map(|at| at.since(now))

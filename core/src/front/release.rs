@@ -42,12 +42,13 @@ enum State {
 }
 
 impl Release {
-    /// A release that has been sent; `loss` is how the lock was lost before.
+    /// A release that has been sent; `loss` is how the lock was lost before, if it was.
     pub(super) fn new(handle: Handle, slot: Arc<Slot>, id: LockId, loss: Option<LossCause>) -> Self {
         Self { handle, state: State::Sent { id, slot, loss }, keeps_for: None }
     }
 
-    /// The release of a handle that was not the last one; `loss` is how the lock was lost before.
+    /// The release of a handle that was not the last one; `loss` is how the lock was lost before,
+    /// if it was.
     pub(super) fn kept(handle: Handle, others: usize, loss: Option<LossCause>) -> Self {
         let state = match loss {
             None => State::Kept(others),
@@ -61,15 +62,15 @@ impl Release {
         Self { handle, state: State::Refused(error), keeps_for: None }
     }
 
-    /// The same, for keys that stay for this long.
+    /// The same release, whose keys stay for this long.
     pub(super) fn keeping(mut self, keeps_for: Option<Duration>) -> Self {
         self.keeps_for = keeps_for;
         self
     }
 
-    /// Returns how long the keys stay after the release was sent, for a
-    /// [`Guard::release_after`](super::Guard::release_after) whose time was not over. `None` is an
-    /// ordinary release.
+    /// Returns how long the keys stay after the release was sent, if this is a
+    /// [`Guard::release_after`](super::Guard::release_after) whose time was not over. Returns
+    /// `None` for an ordinary release.
     pub fn keeps_for(&self) -> Option<Duration> {
         self.keeps_for
     }
@@ -80,8 +81,8 @@ impl Release {
     /// [`ReleaseError`].
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await it, or wait in
-    /// `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await the future
+    /// there, or wait in `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<Released, ReleaseError> {
         let handle = self.handle.clone();
@@ -151,25 +152,25 @@ pub enum Released {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// A quorum of masters no longer held it for us: another client may have held it meanwhile. The
-    /// cause is how it was lost, if that was known before the release. A handle that is not the
-    /// last one returns the cause without asking a master.
+    /// A quorum of masters no longer held the lock for us: another client may have held it
+    /// meanwhile. The cause says how the lock was lost, if that was known before the release. A
+    /// handle that is not the last one returns the cause without asking a master.
     NotOurs(Option<LossCause>),
     /// Too few masters answered. Keys that could not be deleted expire with the TTL.
     Unknown(Arc<Ballot>),
-    /// The resource given to [`Locker::release`](super::Locker::release) is invalid, or the targets
-    /// given to [`Locker::release_all`](super::Locker::release_all) are invalid or not those of the
-    /// lock, or a [`Semaphore`](super::Semaphore) is not that of the permits, or the time given to
-    /// [`Guard::release_after`](super::Guard::release_after) is longer than any key may live.
-    /// Nothing was sent.
+    /// Nothing was sent, because a resource, a target or the time to keep the keys is invalid, or
+    /// because the targets or the semaphore do not match the lock that was handed over
+    /// ([`ConfigError::ResumedAsAnother`]). A time is invalid if it is longer than any key may
+    /// live.
     Invalid(ConfigError),
-    /// As many locks are held or waited for as the configuration allows, so
-    /// [`Locker::release`](super::Locker::release) sent nothing.
+    /// As many locks are held or waited for as the configuration allows, so the release of a lock
+    /// that was handed over was not sent.
     TooManyLocks {
         /// The limit.
         limit: usize,
     },
-    /// The transport's I/O loop has ended, so no answer can arrive. What the sockets took was sent.
+    /// The transport's I/O loop has ended, so no answer can arrive. The release was sent as far as
+    /// the sockets took it.
     DriverEnded,
     /// This process is a forked child of the one that holds the lock. Nothing was sent, and the
     /// parent's guard is unchanged.

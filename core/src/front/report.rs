@@ -9,7 +9,7 @@ use crate::protocol::{AcquireError, LossCause};
 /// What a locker and its clones have done since it was opened, and the present state: see
 /// [`Locker::report`](super::Locker::report).
 ///
-/// Counts only grow. [`Report::held`], [`Report::waiting`] and [`Report::masters`] are of this
+/// Counts only grow. [`Report::held`], [`Report::waiting`] and [`Report::masters`] show the present
 /// moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -145,13 +145,13 @@ pub struct Extensions {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Releases {
-    /// Releases after which a quorum said that it had held the lock until then.
+    /// Releases for which a quorum answered that it had held the lock until then.
     pub still_ours: u64,
-    /// Releases after which too many masters said that they did not hold it any more.
+    /// Releases for which too many masters answered that they did not hold the lock any more.
     pub not_ours: u64,
     /// Releases to which too few masters answered.
     pub unknown: u64,
-    /// Guards that were dropped, so that their outcome is unknown.
+    /// Guards that were dropped. The outcome of their releases is not known.
     pub dropped: u64,
     /// Locks that were handed over.
     pub handed_over: u64,
@@ -199,8 +199,8 @@ pub struct MasterReport {
     pub endpoint: Endpoint,
     /// Its state.
     pub state: MasterState,
-    /// How long it will not vote yet: because of the restart guard, as of its last answer, or
-    /// because another server has taken its place
+    /// How long the master will still not vote: because of the restart guard, according to its last
+    /// answer, or because another server has taken its place
     /// ([`Warning::OtherServer`](crate::Warning::OtherServer)).
     pub quarantine: Option<Duration>,
     /// Attempts to connect, including the first one and those that failed.

@@ -41,7 +41,7 @@ pub struct Request<G = Guard> {
     fair: bool,
     resumption: Option<Resumption>,
     set: Set,
-    /// What the owner of this request holds, if it has one.
+    /// The locks of the owner that makes this request, if an owner makes it.
     joint: Option<Arc<Joint>>,
     granted: PhantomData<fn() -> G>,
 }
@@ -123,23 +123,23 @@ impl<G> Request<G> {
     /// Sets the maximum number of attempts. The default is as many as the timeout allows; zero
     /// counts as one.
     ///
-    /// It does not limit the time, as [`Request::timeout`] does: an attempt is made when the lock
-    /// may be free, and other callers of this process may have their turn before the first one.
+    /// Unlike [`Request::timeout`], it does not limit the time: each attempt is made when the lock
+    /// may be free, and before the first one, other callers of this process may have their turn.
     pub fn attempts(mut self, limit: u32) -> Self {
         self.attempts = Some(limit.max(1));
         self
     }
 
-    /// Renews the lock in the background, each third of its TTL, for the configuration's longest
-    /// hold.
+    /// Renews the lock in the background, every third of its TTL, for at most the configuration's
+    /// longest hold.
     pub fn renew(mut self) -> Self {
         self.renew_for = Some(self.longest_hold);
         self.set.longest_hold = false;
         self
     }
 
-    /// Renews the lock in the background, each third of its TTL, until this long after the round
-    /// that won it began. Then its validity runs out.
+    /// Renews the lock in the background, every third of its TTL, until `longest_hold` has passed
+    /// since the start of the round that won it. Then its validity runs out.
     pub fn renew_for(mut self, longest_hold: Duration) -> Self {
         self.renew_for = Some(longest_hold);
         self.set.longest_hold = true;
@@ -167,8 +167,8 @@ impl<G> Request<G> {
     /// Makes each renewal and extension restore the lock on masters that lost it or never had it,
     /// while a quorum still holds it.
     ///
-    /// So a lock outlives the loss of the masters that granted it, one after the other. A restored
-    /// master counts again from the next renewal on.
+    /// So a lock survives even if the masters that granted it lose it one after the other. A
+    /// restored master counts again from the next renewal on.
     pub fn heal(mut self) -> Self {
         self.healing = true;
         self
@@ -190,12 +190,15 @@ impl<G> Request<G> {
         self
     }
 
-    /// Resumes a lock that was handed over, instead of acquiring a new one: as
-    /// [`Locker::resume`](super::Locker::resume) does for a lock of one resource.
+    /// Resumes a lock that was handed over, instead of acquiring a new one. For a lock of one
+    /// resource, [`Locker::resume`](super::Locker::resume) does the same.
     ///
-    /// The targets must be those of the lock that was handed over, shared in the same way, or the
-    /// request ends with [`ConfigError::ResumedAsAnother`]. A permit is resumed by a request of the
-    /// same semaphore, whatever number of permits that names, and keeps its index.
+    /// The request must name the targets of the lock that was handed over, shared in the same way.
+    /// Permits are resumed by a request for the same number of permits of a semaphore with the same
+    /// name, and keep their indexes; the semaphore's own number of permits may differ. Otherwise
+    /// the request ends with [`ConfigError::ResumedAsAnother`], and nothing is sent. One mismatch
+    /// is noticed only by the masters: another name for a lock of one exclusive resource. That
+    /// request ends with [`AcquireError::NotHeld`].
     pub fn resuming(mut self, lock: Resumption) -> Self {
         self.resumption = Some(lock);
         self
@@ -207,8 +210,8 @@ impl<G> Request<G> {
     /// [`AcquireError`].
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await it, or wait in
-    /// `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await the future
+    /// there, or wait in `spawn_blocking`.
     #[track_caller]
     pub fn wait(self) -> Result<G, AcquireError>
     where

@@ -14,15 +14,15 @@ impl<G> Request<G> {
     /// Acquires the lock, runs `body` while the lock is renewed, and releases it. Returns what
     /// `body` returns.
     ///
-    /// Renewal continues for the configuration's longest hold unless [`Request::renew_for`] sets
-    /// another limit. `body` gets a [`Watch`], which shows whether the lock is still valid. A body
-    /// that cannot fail returns `Ok::<_, Infallible>(value)`.
+    /// The lock is renewed for at most the configuration's longest hold, unless
+    /// [`Request::renew_for`] sets another limit. `body` gets a [`Watch`], which shows whether the
+    /// lock is still valid. A body that cannot fail returns `Ok::<_, Infallible>(value)`.
     ///
     /// The release is awaited, but its outcome is not returned: it cannot change what was done
     /// under a valid lock.
     ///
     /// # Errors
-    /// - [`RunError::Invalid`]: the resource or the TTL is invalid, and nothing was sent.
+    /// - [`RunError::Invalid`]: the request is invalid, and nothing was sent.
     /// - [`RunError::NotAcquired`]: the lock was not acquired, and `body` was not called.
     /// - [`RunError::Lost`]: the lock was lost before `body` ended. `body`'s future was dropped at
     ///   its current await point; if it ended at the same time, its result was dropped.
@@ -55,19 +55,19 @@ impl<G> Request<G> {
     /// Returns what `body` returns.
     ///
     /// It is [`Request::run`] for code that is not async. `body` cannot be stopped from outside, so
-    /// it calls [`Watch::check`] before anything that must not happen without the lock. A panic in
-    /// it releases the lock.
+    /// it must call [`Watch::check`] before anything that must not happen without the lock. A panic
+    /// in `body` releases the lock.
     ///
     /// # Errors
-    /// - [`RunError::Invalid`]: the resource or the TTL is invalid, and nothing was sent.
+    /// - [`RunError::Invalid`]: the request is invalid, and nothing was sent.
     /// - [`RunError::NotAcquired`]: the lock was not acquired, and `body` was not called.
     /// - [`RunError::Lost`]: the lock was lost before `body` ended, and its result is dropped.
     /// - [`RunError::Body`]: `body` returned this error. The lock was valid until then, and was
     ///   released.
     ///
     /// # Panics
-    /// With quorlock-tokio in async code, which it would block: await [`Request::run`], or call
-    /// this in `spawn_blocking`.
+    /// With quorlock-tokio, in async code: it would block a thread of the runtime. Await
+    /// [`Request::run`] there, or call this in `spawn_blocking`.
     #[track_caller]
     pub fn run_wait<T, E>(self, body: impl FnOnce(Watch) -> Result<T, E>) -> Result<T, RunError<E>> {
         let guard = self.plain().renewed().wait().map_err(RunError::of_acquiring)?;
@@ -82,7 +82,8 @@ impl<G> Request<G> {
 /// body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunError<E> {
-    /// The resource or the TTL is invalid. Nothing was sent, and the body was not called.
+    /// The request is invalid, for example its resource or its TTL. Nothing was sent, and the body
+    /// was not called.
     Invalid(ConfigError),
     /// The lock was not acquired, and the body was not called. It is never
     /// [`AcquireError::Invalid`], which becomes [`RunError::Invalid`].
@@ -112,8 +113,9 @@ impl<E> RunError<E> {
         }
     }
 
-    /// Converts all cases into the body's own error type, if that takes any error: `anyhow::Error`,
-    /// `Box<dyn Error + Send + Sync>`, or one with the two conversions.
+    /// Converts this error into the body's own error type. That type must be convertible from
+    /// [`AcquireError`] and [`LossCause`], as `anyhow::Error` and `Box<dyn Error + Send + Sync>`
+    /// are.
     ///
     /// ```
     /// # use quorlock_core::front::{Locker, RunError};

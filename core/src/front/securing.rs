@@ -1,5 +1,5 @@
 //! The encrypted channels of a port, until their handshakes are done. After that they belong to the
-//! outbox, where callers write.
+//! outbox, through which callers write.
 
 use std::mem;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct Securing {
 
 #[derive(Default)]
 struct Own {
-    /// By master.
+    /// The handshake of each master, if one is under way.
     handshakes: Vec<Option<Handshake>>,
     /// Where the next connection of each master goes.
     destinations: Vec<Option<Address>>,

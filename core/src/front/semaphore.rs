@@ -16,9 +16,9 @@ use crate::protocol::{Resumption, SemaphoreInspection, Targets};
 
 /// A number of permits under one name: at most that many holders at once.
 ///
-/// Each permit is its own lock on a majority of the masters. So no more permits are held than
-/// exist, whichever masters fail: counting holders on each master does not guarantee that, because
-/// holders may have different majorities.
+/// Each permit is its own lock on a majority of the masters, so no more permits are held than
+/// exist, whichever masters fail. Counting the holders on each master would not guarantee that,
+/// because two holders may have different majorities.
 ///
 /// Permits are not reentrant: two requests of one caller are two permits.
 #[derive(Clone)]
@@ -32,8 +32,8 @@ impl Semaphore {
         Self { locker, targets }
     }
 
-    /// Requests a permit, as [`Locker::lock`] requests a lock: with the same settings, the same
-    /// timeout, and waiting for a permit that becomes free.
+    /// Requests a permit, as [`Locker::lock`] requests a lock: the settings and the timeout are the
+    /// same, and the request waits until a permit becomes free.
     ///
     /// A [fenced](Request::fenced) permit's fencing token is larger than every earlier one of the
     /// same [index](Permit::index).
@@ -67,14 +67,16 @@ impl Semaphore {
     /// the waiting are those of [`Semaphore::acquire`].
     ///
     /// One request asks each master for all of them, and an attempt that gets too few gives back
-    /// what it got. So two requests never wait for each other, each with a part of what both need.
-    /// All of them share one validity, one renewal and one release; a [fenced](Request::fenced)
-    /// request has one fencing token, which is larger than every earlier one of each index.
+    /// what it got. So two requests never block each other by holding a part each of what both
+    /// need. All of them share one validity, one renewal and one release; a
+    /// [fenced](Request::fenced) request has one fencing token, which is larger than every earlier
+    /// one of each index.
     ///
-    /// The number is from 1 to 64 permits ([`Targets::MAX_PERMITS_AT_ONCE`]); other numbers end the
-    /// request with
+    /// A request takes 1 to 64 permits ([`Targets::MAX_PERMITS_AT_ONCE`]). Other numbers, and more
+    /// than the semaphore has, end it with
     /// [`ConfigError::UnusablePermitsAtOnce`](crate::ConfigError::UnusablePermitsAtOnce). In a
-    /// semaphore of more than 64 permits they come from 64 consecutive ones.
+    /// semaphore of more than 64 permits, the granted ones lie within 64 consecutive indexes, where
+    /// the first index follows the last.
     ///
     /// ```
     /// # async fn two(semaphore: quorlock_core::front::Semaphore) -> Result<(), Box<dyn std::error::Error>> {
@@ -87,9 +89,9 @@ impl Semaphore {
     /// ```
     ///
     /// # Not guaranteed
-    /// There is no guarantee of progress for a request for many permits while other processes
-    /// request few: it needs all of them free at one moment. In this process, later requests wait
-    /// behind it.
+    /// A request for many permits may never be granted while other processes request few, because
+    /// it needs all of its permits free at one moment. In this process, later requests wait behind
+    /// it.
     pub fn acquire_many(&self, permits: u32) -> Request<Permits> {
         self.locker.permit(self.targets.permits(permits))
     }
@@ -98,8 +100,8 @@ impl Semaphore {
     /// nothing.
     ///
     /// It is for people, for tests and for metrics, like [`Locker::inspect`], and reports in the
-    /// same way what is ours. One request asks each master for all permits, which takes it about 3
-    /// ms if 1,024 are held.
+    /// same way which permits are ours. One request asks each master for all permits. If 1,024 are
+    /// held, a master takes about 3 ms to answer it.
     ///
     /// ```
     /// # async fn look(locker: quorlock_core::front::Locker) -> Result<(), Box<dyn std::error::Error>> {
@@ -119,8 +121,8 @@ impl Semaphore {
     /// [`Locker::force_release`] deletes a lock's. To clear all permits, call it for each of those
     /// that an [inspection](Self::inspect) shows as held.
     ///
-    /// An index above this semaphore's belongs to a client with more permits. The outcome names the
-    /// permit by its key.
+    /// An index that this semaphore does not have may be that of a permit of a client with more
+    /// permits. The outcome names the permit by its key.
     ///
     /// The future's errors are [`ForceReleaseError`](crate::ForceReleaseError)'s, also for an index
     /// that no permit can have: from 1,024 on.
@@ -128,9 +130,9 @@ impl Semaphore {
         self.locker.force_release_permit(&self.targets, index)
     }
 
-    /// Releases permits that were handed over, by what [`hand_over`](Permit::hand_over) returned.
-    /// The future waits for the masters' answers and returns whether a quorum still held all of
-    /// them.
+    /// Releases permits that were handed over; `lock` is what [`hand_over`](Permit::hand_over)
+    /// returned. The future waits for the masters' answers and returns whether a quorum still held
+    /// all of them.
     ///
     /// The semaphore must have the permits' name; its number of permits does not matter. Otherwise
     /// the future ends with
@@ -177,9 +179,9 @@ impl Permit {
         self.0.release_after(at_least)
     }
 
-    /// Hands the permit over to another process or another locker, which resumes it by a request of
-    /// the same semaphore with [`Request::resuming`]: it gets the same index. See
-    /// [`Guard::hand_over`].
+    /// Hands the permit over to another process or another locker. The receiver resumes it with
+    /// [`Request::resuming`], by a request for one permit of a semaphore with the same name, and
+    /// gets the same index. See [`Guard::hand_over`].
     ///
     /// ```
     /// # use quorlock_core::front::{Permit, Semaphore};
@@ -193,7 +195,9 @@ impl Permit {
     /// ```
     ///
     /// # Errors
-    /// As [`Guard::hand_over`]. The guard that [`HandOverError::Shared`] returns is the permit's.
+    /// - [`HandOverError::Shared`] if the permit has other handles. The error returns the permit's
+    ///   guard, and the permit stays held.
+    /// - [`HandOverError::Lost`] if the permit is no longer held.
     pub fn hand_over(self) -> Result<Resumption, HandOverError> {
         self.0.hand_over()
     }
@@ -236,11 +240,14 @@ impl Permits {
         self.0.release_after(at_least)
     }
 
-    /// Hands all of them over to another process or another locker, which resumes them by a request
-    /// for as many with [`Request::resuming`]. See [`Permit::hand_over`].
+    /// Hands all of them over to another process or another locker. The receiver resumes them with
+    /// [`Request::resuming`], by a request for the same number of permits of a semaphore with the
+    /// same name, and gets the same indexes. See [`Guard::hand_over`].
     ///
     /// # Errors
-    /// As [`Permit::hand_over`].
+    /// - [`HandOverError::Shared`] if the permits have other handles. The error returns their
+    ///   guard, and the permits stay held.
+    /// - [`HandOverError::Lost`] if the permits are no longer held.
     pub fn hand_over(self) -> Result<Resumption, HandOverError> {
         self.0.hand_over()
     }

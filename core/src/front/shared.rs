@@ -1,5 +1,5 @@
 //! What all handles of a locker and its driver share: the engine behind its mutex, the outbox and
-//! the mailbox, and the way from one to the next.
+//! the mailbox, and how outputs pass from one to the next.
 
 use std::future::Future;
 use std::mem;
@@ -22,8 +22,8 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// The parts of the front. Commands change the engine; the outbox carries out the outputs, and
-/// passes what only the driver can do to the mailbox.
+/// The parts of the front. Commands change the engine. The outbox carries out the outputs, and
+/// passes to the mailbox what only the driver can do.
 pub(super) struct Shared {
     pub(super) host: Arc<dyn Host>,
     pub(super) config: Arc<Config>,
@@ -148,8 +148,8 @@ impl Shared {
         result
     }
 
-    /// Gives a lock up without waiting for the masters' answers. `count` is called if it had not
-    /// ended before.
+    /// Gives a lock up without waiting for the masters' answers. `count` is called if the lock had
+    /// not ended before.
     pub(super) fn cancel(&self, id: LockId, count: impl FnOnce(&mut Figures)) {
         if self.is_forked() {
             return;
@@ -344,7 +344,7 @@ impl Handle {
         Self(Arc::clone(shared))
     }
 
-    /// Blocks the calling thread until a future is ready, in the transport's way; `None` if the
+    /// Blocks the calling thread until a future is ready, as the transport waits; `None` if the
     /// transport gave up first.
     ///
     /// # Panics

@@ -16,30 +16,33 @@ pub type WriteGuard = Guard;
 /// A lock that is shared with readers, or within one group.
 ///
 /// It offers what a [`Guard`] offers, and ends in the same ways: [`Guard`] describes validity and
-/// dropping. As long as it is valid, it keeps out all clients that do not share with it.
+/// dropping. As long as it is valid, it keeps out all clients that do not share the lock in the
+/// same group.
 ///
 /// Each reader's lock expires on its own. Live readers do not keep a dead reader's lock alive.
 #[must_use = "dropping a guard releases its lock"]
 pub struct ReadGuard(Guard);
 
 impl ReadGuard {
-    /// Releases the lock; those that share it keep it. See [`Guard::release`].
+    /// Releases the lock; the other holders that share it keep theirs. See [`Guard::release`].
     pub fn release(self) -> Release {
         self.0.release()
     }
 
-    /// Releases the lock, but keeps writers out until `at_least` has passed since the grant. Those
-    /// that share it are let in. See [`Guard::release_after`].
+    /// Releases the lock, but keeps writers out until `at_least` has passed since the grant.
+    /// Clients that share it can still join. See [`Guard::release_after`].
     pub fn release_after(self, at_least: Duration) -> Release {
         self.0.release_after(at_least)
     }
 
-    /// Hands the lock over to another process or another locker, which resumes it by the same
-    /// request with [`Request::resuming`](super::Request::resuming). See [`Guard::hand_over`].
+    /// Hands the lock over to another process or another locker. The receiver resumes it with
+    /// [`Request::resuming`](super::Request::resuming), by a request for the same resource, shared
+    /// in the same way. See [`Guard::hand_over`].
     ///
     /// # Errors
-    /// As [`Guard::hand_over`]. The guard that [`HandOverError::Shared`] returns is the shared
-    /// lock's.
+    /// - [`HandOverError::Shared`] if the lock has other handles. The error returns the lock's
+    ///   guard, and the lock stays held.
+    /// - [`HandOverError::Lost`] if the lock is no longer held.
     pub fn hand_over(self) -> Result<Resumption, HandOverError> {
         self.0.hand_over()
     }
@@ -90,7 +93,7 @@ impl Guard {
     }
 }
 
-/// What a request returns when it is granted.
+/// The guard that a request returns when it is granted.
 pub trait Granted: sealed::OfGuard {}
 
 impl Granted for Guard {}

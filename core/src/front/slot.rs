@@ -56,8 +56,8 @@ enum Outcome {
     ForceReleased(Box<ForceReleased>),
 }
 
-/// One future that waits. A dropped future removes its waker, or wakers would pile up during a long
-/// hold.
+/// One future that waits. A dropped future removes its waker; otherwise wakers would pile up during
+/// a long hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
     /// The caller that seeks the lock, and later the one that releases it.
@@ -183,8 +183,8 @@ impl Slot {
         })
     }
 
-    /// For another caller that would share the grant: returns `true` if it has come, and `false` if
-    /// it never will. An error is left for the caller that it belongs to.
+    /// For another caller that would share the grant: returns `true` if the grant has come, and
+    /// `false` if it never will. An error is left for the caller that it belongs to.
     pub(super) fn poll_granted(&self, watcher: Waiter, cx: &Context<'_>) -> Poll<bool> {
         self.poll(watcher, cx, |inner| match inner.outcome {
             Some(Outcome::Acquired(Ok(()))) => inner.outcome.take().map(|_| true),

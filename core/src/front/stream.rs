@@ -18,13 +18,13 @@ use crate::protocol::{Cause, Panicked};
 ///
 /// After a pending call, `cx` is woken when another call may succeed. Only the driver reads.
 /// Callers write on any thread, while they hold mutexes of the front. So a waker that a method
-/// calls must not poll the driver there, and neither a method nor the stream's drop may block or
-/// call the locker. An error or a panic ends the connection.
+/// calls must not poll the driver within that call, and neither a method nor the stream's drop may
+/// block or call the locker. An error or a panic ends the connection.
 pub trait Stream: Send + 'static {
     /// Reads into `buffer` and returns the number of bytes; zero is the end.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
 
-    /// Takes bytes and returns how many.
+    /// Takes bytes and returns how many it took.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
 
     /// Sends the taken bytes on to the other side. It is called after each write.
@@ -67,7 +67,8 @@ struct Shared<S> {
     fault: Option<io::Error>,
 }
 
-/// User code, whose drop is also a call of it: it may run on a thread that works for many callers.
+/// User code. Dropping it also calls user code, and may happen on a thread that works for many
+/// callers, so a panic there is contained.
 struct Contained<T>(Option<T>);
 
 impl<T> Drop for Contained<T> {
@@ -103,7 +104,7 @@ impl Wake for Alert {
 }
 
 impl Alert {
-    /// From now on this task is woken.
+    /// From now on the alert wakes this task.
     fn follow(&self, cx: &Context<'_>) {
         let mut driver = lock(&self.driver);
         if !driver.will_wake(cx.waker()) {
@@ -173,7 +174,7 @@ impl<S: Stream> Socket for Streamed<S> {
             return Poll::Ready(());
         }
         if lock(&self.stream).fault.is_some() {
-            // For the next turn, which reads.
+            // The next turn reads, and so gets the error.
             cx.waker().wake_by_ref();
         }
         Poll::Pending

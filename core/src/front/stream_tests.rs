@@ -119,7 +119,7 @@ fn the_driver_is_woken_for_what_comes_and_reads_until_nothing_is_left() {
     let (mut streamed, _sink) = toy.opened(&waker);
     let cx = &mut Context::from_waker(&waker);
     let mut buffer = [0; 2];
-    // It has not been polled yet.
+    // The stream has not been polled yet.
     assert!(streamed.poll_readable(cx).is_ready());
     assert!(streamed.poll_read(cx, &mut buffer, false).is_pending());
     assert!(streamed.poll_readable(cx).is_pending());
@@ -178,7 +178,7 @@ fn an_error_of_writing_is_told_by_reading_behind_what_has_come() {
     assert!(streamed.poll_read(cx, &mut buffer, false).is_pending());
     toy.ends().to_read.extend(b"-ERR");
     toy.ends().fails = Some(io::ErrorKind::BrokenPipe);
-    // The front treats it as full, and wakes the driver.
+    // The front treats the sink as full, and wakes the driver.
     assert!(is_full(sink.write(b"abc")));
     assert_eq!(count.0.load(Ordering::SeqCst), 0, "its caller holds mutexes");
     assert!(streamed.poll_readable(cx).is_ready());

@@ -1,5 +1,5 @@
 //! What the front's threads share: mutexes and atomics (the standard library's, or loom's where
-//! loom checks what is built on them), and how foreign wakers are called.
+//! loom checks what is built on them), and how users' wakers are called.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -51,11 +51,11 @@ impl Woken {
     }
 }
 
-/// Calls user code, a waker or a subscriber, and contains its panic. The calling thread works for
-/// many callers, which must not suffer from it; the panic hook has already reported it. `None` if
-/// it panicked.
+/// Calls user code, such as a waker or a subscriber, and contains its panic: the calling thread
+/// works for many callers, which must not suffer from it. The panic hook has already reported it.
+/// Returns `None` if the code panicked.
 pub(super) fn contain<R>(call: impl FnOnce() -> R) -> Option<R> {
-    // Dropping the payload would call that code again.
+    // Dropping the panic's payload would call that code again.
     catch_unwind(AssertUnwindSafe(call)).map_err(std::mem::forget).ok()
 }
 
@@ -87,9 +87,9 @@ mod real {
     }
 }
 
-/// loom releases a mutex in one step with its holder's previous operation, so that no thread finds
-/// it locked between the two. This adds an operation in between, on something that threads that try
-/// the mutex also touch.
+/// loom releases a mutex in one step with the previous operation of the thread that holds it, so
+/// that no other thread finds it locked between the two. This type adds an operation in between, on
+/// an atomic that threads that try the mutex also touch.
 #[cfg(all(test, loom))]
 mod explored {
     use std::ops::{Deref, DerefMut};

@@ -1,4 +1,4 @@
-//! A caller's request, for a new lock or one to resume, and the ids of locks and extensions.
+//! A caller's request for a lock, new or resumed, and the ids of locks and extensions.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,18 +16,18 @@ pub struct Acquire {
     /// as one attempt without a timeout. In any case a round waits for answers no longer than the
     /// configured request timeout.
     pub timeout: Option<Duration>,
-    /// How many attempts to make; `None` for as many as the timeout allows. One attempt does not
-    /// wait for the current holder; a larger number does not limit the time.
+    /// How many attempts to make; `None` for as many as the timeout allows. A single attempt does
+    /// not wait for the current holder. A larger number limits the attempts, not the time.
     pub attempts: Option<u32>,
-    /// For how long after the round that won it began the lock is renewed in the background; `None`
-    /// for no renewal.
+    /// How long the lock is renewed in the background, counted from the start of the round that won
+    /// it; `None` for no renewal.
     pub renew_for: Option<Duration>,
     /// Whether the grant gets a fencing token.
     pub fenced: bool,
     /// Whether extensions restore the key on masters that do not have it.
     pub healing: bool,
-    /// Whether it waits in one queue with the fair requests of all processes. For an exclusive lock
-    /// of one resource.
+    /// Whether the request waits in one queue with the fair requests of all processes. It is for an
+    /// exclusive lock of one resource.
     pub fair: bool,
     /// The lock to resume, instead of a new one.
     pub resumption: Option<Resumption>,
@@ -66,8 +66,8 @@ impl Acquire {
 /// What a process needs to resume a lock that was granted to another process or locker.
 ///
 /// It also says which masters must not count as holders of the token, because the process that was
-/// granted the lock may still send them a release. It names them by position, so both sides must
-/// list the same masters in the same order.
+/// granted the lock may still send them a release. The masters are named by their position, so both
+/// processes must list the same masters in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Resumption {
     /// The token that its keys hold.
@@ -82,8 +82,8 @@ pub struct Resumption {
 }
 
 impl Resumption {
-    /// Creates a resumption from a token, and a fencing token if the lock has one, when nothing
-    /// else is known.
+    /// Creates a resumption of which only the token is known, and the fencing token if the lock has
+    /// one.
     pub const fn new(token: Token, fencing_token: Option<FencingToken>) -> Self {
         Self { token, fencing_token, uncounted: MasterSet::EMPTY, of: 0, seats: Seats::NONE }
     }
@@ -93,20 +93,21 @@ impl Resumption {
         self.uncounted.bits() == 0
     }
 
-    /// Returns whether it is for one exclusively locked resource.
+    /// Returns whether the lock is of one resource, exclusively.
     pub const fn is_plain(self) -> bool {
         self.of == 0
     }
 
-    /// Returns the indexes of its permits, counted from zero; none for other locks.
+    /// Returns the indexes of the lock's permits of a semaphore, counted from zero; none for other
+    /// locks.
     pub fn permits(self) -> impl Iterator<Item = u32> {
         self.seats.numbers().map(u32::from)
     }
 
     /// Returns everything except the fencing token as text, for another process. The text is the
-    /// token's 40 digits, then, each after a hyphen: the masters that must not count, if any; a
-    /// digest of what it locks, unless that is one resource exclusively; and its permits of a
-    /// semaphore. Keep it out of logs.
+    /// token's 40 digits, and then up to three parts, each after a hyphen: the masters that must
+    /// not count, if any; a digest of what it locks, unless that is one resource exclusively; and
+    /// its permits of a semaphore. Keep the text out of logs: it contains the token.
     pub fn expose(self) -> String {
         let token = self.token.expose();
         match (self.uncounted.bits(), self.of, self.seats) {

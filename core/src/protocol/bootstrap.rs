@@ -7,17 +7,17 @@ use std::sync::Arc;
 use super::{Ballot, Cause, DRIVER_ENDED, FORKED, TooManyLocks, Vote};
 use crate::endpoint::Endpoint;
 
-/// Why a bootstrap did not reach all masters. Those that it did not reach still wait for their
-/// quarantine to end.
+/// Why a bootstrap did not make all masters vote. Masters that it did not reach still wait for
+/// their quarantine to end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BootstrapError {
-    /// The configuration has no restart guard, so there is nothing to wait for.
+    /// The configuration has no restart guard, so all masters vote already.
     NoRestartGuard,
     /// These masters vote already and others do not: locks may be held.
     InUse(Vec<Endpoint>),
-    /// Not every master answered. If only the second round failed, some masters vote at once, and
-    /// the others after their quarantine.
+    /// Not every master answered. If the failure was in the second round, some masters vote at
+    /// once, and the others after their quarantine.
     Unreached(Arc<Ballot>),
     /// As many locks are held or waited for as the configuration allows. Nothing was sent.
     TooManyLocks {

@@ -1,4 +1,4 @@
-//! Logins that change over time: their provider, and why there may be none.
+//! Logins that change over time: what provides them, and why there may be none.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use crate::endpoint::{Endpoint, Login};
 /// Provides the user and the password for each login: for credentials that change, such as the
 /// tokens of a cloud's identity service.
 ///
-/// It is called whenever a connection to a master is opened, in place of what the master's URL
-/// says, and by [`Locker::reauthenticate`](crate::front::Locker::reauthenticate). A closure can be
-/// one, too:
+/// It is called whenever a connection to a master is opened, and by
+/// [`Locker::reauthenticate`](crate::front::Locker::reauthenticate). Its login replaces that of the
+/// master's URL. A closure can be a provider, too:
 ///
 /// ```
 /// use std::sync::{Arc, RwLock};
 ///
 /// use quorlock_core::{Config, Endpoint, Login, Unavailable};
 ///
-/// // A task of the program's own puts a new token here before the last one ends.
+/// // A task of your program stores a new token here before the old one expires.
 /// let token = Arc::new(RwLock::new(None::<String>));
 /// let shared = Arc::clone(&token);
 /// let login = move |_: &Endpoint| {
@@ -30,13 +30,14 @@ use crate::endpoint::{Endpoint, Login};
 /// # Ok::<(), quorlock_core::ConfigError>(())
 /// ```
 ///
-/// A refused login is then an ordinary failure: the next attempt follows soon, and calls it again.
+/// A refused login is then not reported as a wrong configuration: the next attempt follows soon,
+/// and asks for the login again.
 pub trait Credentials: Send + Sync + 'static {
     /// Returns the login for this master now.
     ///
-    /// It must not block: it is called in the driver's turn, which serves all masters. Fetch tokens
-    /// elsewhere, and return the last one. A panic is contained, and counts as
-    /// [`Unavailable::Panicked`].
+    /// It must not block, because the driver, which serves all masters, calls it between its reads
+    /// and writes. Fetch tokens elsewhere, and return the last one. A panic is contained, and
+    /// counts as [`Unavailable::Panicked`].
     ///
     /// # Errors
     /// Why there is no login. The master then has no vote, and is tried again after
@@ -67,7 +68,7 @@ pub enum Unavailable {
     NotAFile,
     /// The password file is empty, apart from a line end.
     EmptyFile,
-    /// The password file has more than 16 KiB. Servers accept no longer password.
+    /// The password file is larger than 16 KiB. Servers accept no password of that length.
     LongFile,
     /// The password file is not UTF-8 text.
     NotText,
@@ -83,7 +84,7 @@ impl Unavailable {
             Self::Unreadable(kind) => write!(f, "no login: the password file{file} cannot be read: {kind}"),
             Self::NotAFile => write!(f, "no login: the password file{file} is not a regular file"),
             Self::EmptyFile => write!(f, "no login: the password file{file} is empty"),
-            Self::LongFile => write!(f, "no login: the password file{file} has more than 16 KiB"),
+            Self::LongFile => write!(f, "no login: the password file{file} is larger than 16 KiB"),
             Self::NotText => write!(f, "no login: the password file{file} is not UTF-8 text"),
         }
     }
@@ -120,7 +121,7 @@ mod tests {
             (denied, "no login: the password file cannot be read: permission denied"),
             (Unavailable::NotAFile, "no login: the password file is not a regular file"),
             (Unavailable::EmptyFile, "no login: the password file is empty"),
-            (Unavailable::LongFile, "no login: the password file has more than 16 KiB"),
+            (Unavailable::LongFile, "no login: the password file is larger than 16 KiB"),
             (Unavailable::NotText, "no login: the password file is not UTF-8 text"),
         ] {
             assert_eq!(reason.to_string(), says);

@@ -24,8 +24,8 @@ pub enum Event {
         /// Why not.
         error: AcquireError,
     },
-    /// The end of the lock's validity moved, by renewal or by an extension that was confirmed after
-    /// it had been reported as failed.
+    /// The end of the lock's validity moved: by renewal, or by an extension that was confirmed
+    /// after it had been reported as failed.
     Renewed {
         /// The lock.
         lock: LockId,
@@ -52,7 +52,7 @@ pub enum Event {
     Released {
         /// The lock.
         lock: LockId,
-        /// What it found.
+        /// What the release found.
         outcome: ReleaseOutcome,
     },
     /// A bootstrap ended.
@@ -86,7 +86,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns the id of what it is about.
+    /// Returns the id of the lock or request that the event is about.
     pub const fn lock(&self) -> LockId {
         match self {
             Self::Granted { lock, .. }
@@ -102,7 +102,7 @@ impl Event {
         }
     }
 
-    /// Returns whether it is the last event of its id.
+    /// Returns whether this is the last event of its id.
     pub const fn is_last(&self) -> bool {
         matches!(
             self,

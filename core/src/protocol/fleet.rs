@@ -25,14 +25,15 @@ pub struct Fleet {
 impl Fleet {
     /// The key under which every master keeps its marker, in the database of the locks.
     ///
-    /// It holds the server's replication id, the time at which it was written, the time from which
-    /// the master votes (both in milliseconds of the server's clock since 1970), the longest TTL in
-    /// milliseconds and the number of masters, plus 1,000 for each replica of this master.
+    /// It holds five values: the server's replication id; the time at which the marker was written;
+    /// the time from which the master votes; the longest TTL; and the number of masters, plus 1,000
+    /// for each replica of this master. The times are in milliseconds of the server's clock since
+    /// 1970, the TTL is in milliseconds.
     pub const MARKER: &str = "quorlock:restart-guard";
 
-    /// What each replica adds to the last number of the marker. There are always fewer masters, so
-    /// both fit in one number, and a client that does not know of the replicas notices the
-    /// mismatch.
+    /// What each replica adds to the last number of the marker. There are always fewer masters than
+    /// this, so one number holds both counts, and a client that does not know of the replicas
+    /// notices the mismatch.
     const PER_REPLICA: u32 = 1000;
 
     /// The last number of the marker.
@@ -46,14 +47,14 @@ impl Fleet {
     }
 }
 
-/// What a script gets of the fleet, as the last of its values.
+/// The fleet's settings that a script gets, as the last of its values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Terms {
     Nothing,
-    /// The longest TTL and the marker's last number: it checks the marker, and creates keys only if
-    /// the master votes.
+    /// The longest TTL and the marker's last number. The script checks the marker, and creates keys
+    /// only if the master votes.
     Marker(Fleet),
-    /// The marker's last number alone: it works on existing keys, and only counts replicas.
+    /// The marker's last number alone. The script works on existing keys, and only counts replicas.
     Replicas(Fleet),
 }
 

@@ -21,11 +21,11 @@ pub struct ForceReleased {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Deletion {
-    /// It is deleted.
+    /// The key is deleted.
     Deleted,
-    /// There was none.
+    /// There was no key.
     Absent,
-    /// It is not a string and so not a lock. It is still there.
+    /// The key is not a string and so not a lock. It is still there.
     OtherType,
     /// Other clients kept taking the lock meanwhile. The key is still there.
     Contended,

@@ -65,7 +65,7 @@ impl MasterSet {
         self.0 == 0
     }
 
-    /// How many of the first `masters` masters are in it.
+    /// How many of the first `masters` masters are in the set.
     pub(crate) fn among(self, masters: usize) -> usize {
         (self.0 & Self::all(masters).0).count_ones() as usize
     }
@@ -91,7 +91,7 @@ impl fmt::Debug for MasterSet {
     }
 }
 
-/// The number of configured masters, and how many of them must agree: N/2+1, however many of them
+/// The number of configured masters, and how many of them must agree: N/2+1 of all N, however many
 /// answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {
@@ -119,7 +119,8 @@ impl Quorum {
 
     /// Returns the decision with this many votes for, and this many not yet cast.
     ///
-    /// It counts over all N masters: one that is dead or was never asked does not vote.
+    /// Votes are counted over all N masters: a master that is dead or was never asked does not
+    /// vote.
     pub fn decide(self, votes_for: usize, not_yet_cast: usize) -> Decision {
         if votes_for >= self.needed() {
             Decision::Won
@@ -134,7 +135,7 @@ impl Quorum {
 /// The decision of the votes so far.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Decision {
-    /// The outstanding votes may still decide it either way.
+    /// The outstanding votes may still decide the round either way.
     Open,
     /// A quorum voted for.
     Won,
@@ -161,8 +162,8 @@ mod tests {
         assert_eq!(Quorum::of(4).unwrap().decide(2, 1), Decision::Open);
     }
 
-    /// Checks every table of votes for N = 1 to 5, in every order of arrival: it is decided exactly
-    /// when the rest cannot change the result, and never undecided at the end.
+    /// Checks every table of votes for N = 1 to 5, in every order of arrival: a round is decided
+    /// exactly when the outstanding votes cannot change the result, and never undecided at the end.
     #[test]
     fn every_table_of_votes_decides_as_early_as_it_can() {
         for masters in 1..=5usize {

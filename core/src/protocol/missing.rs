@@ -1,4 +1,4 @@
-//! What a lock lacks.
+//! What the lock of an owner lacks for a request.
 
 use std::fmt;
 
@@ -9,7 +9,8 @@ use std::fmt;
 pub enum Missing {
     /// A fencing token ([`Request::fenced`](crate::front::Request::fenced)).
     FencingToken,
-    /// Renewal ([`Request::renew`](crate::front::Request::renew)), or it was stopped.
+    /// Renewal ([`Request::renew`](crate::front::Request::renew)): the lock was never renewed, or
+    /// its renewal was stopped.
     Renewal,
     /// Renewal for as long as the request asked for
     /// ([`Request::renew_for`](crate::front::Request::renew_for)).

@@ -16,18 +16,18 @@ pub enum AcquireError {
     /// Another client or caller holds the lock: a quorum of masters answered, and at least one of
     /// them refused because its key has another token.
     ///
-    /// Or another caller of this process is ahead, and no master was asked: a single try never
-    /// overtakes waiting callers, and a caller that waits behind a holder in this process asks no
-    /// master. [`Ballot::callers_ahead`] returns how many there are.
+    /// It can also mean that another caller of this process is ahead, and no master was asked: a
+    /// single try never overtakes waiting callers, and a caller that waits behind a holder in this
+    /// process asks no master. [`Ballot::callers_ahead`] returns how many callers are ahead.
     HeldByAnother(Arc<Ballot>),
     /// Too few masters answered.
     NoQuorum(Arc<Ballot>),
     /// Too few masters can vote until a configuration is changed, such as a password, a permission,
     /// a database or a duplicate address.
     Misconfigured(Arc<Ballot>),
-    /// A quorum granted it, but so late that no validity was left.
+    /// A quorum granted the lock, but so late that no validity was left.
     TooLate(Arc<Ballot>),
-    /// The request was to resume a lock, and too few masters have its token for a quorum.
+    /// The request was to resume a lock, and too few masters for a quorum have its token.
     NotHeld(Arc<Ballot>),
     /// An [`Owner`](crate::front::Owner) requested a lock that it had acquired, and that lock was
     /// lost while a handle of it still exists. Nothing was sent.
@@ -41,9 +41,9 @@ pub enum AcquireError {
         missing: Missing,
     },
     /// An [`Owner`](crate::front::Owner) requested a lock that would wait for the owner's own lock:
-    /// to write what it reads, or several resources of which it holds some. Request all of them at
-    /// once, for writing, in the outermost request. Nothing was sent, or the request was given up
-    /// when another one of the owner was granted.
+    /// a write lock on what it reads, or several resources of which it holds some. Request all of
+    /// them at once, for writing, in the outermost request. Nothing was sent; or the request was
+    /// given up while it waited, because another request of the owner was granted.
     WouldDeadlock {
         /// The resource that the owner holds.
         resource: Resource,
@@ -51,7 +51,7 @@ pub enum AcquireError {
     /// An [`Owner`](crate::front::Owner) requested a lock that it holds, with a longer TTL, and the
     /// lock could not be extended. Its validity is unchanged.
     NotExtended(Box<ExtendError>),
-    /// The resource or the TTL is invalid. Nothing was sent.
+    /// The request is invalid, for example its resource or its TTL. Nothing was sent.
     Invalid(ConfigError),
     /// As many locks are held or waited for as the configuration allows. Nothing was sent.
     TooManyLocks {
@@ -147,7 +147,7 @@ impl fmt::Display for AcquireError {
             }
             Self::HeldWithout { resource, missing } => write!(
                 f,
-                "{resource} not acquired again: its owner holds it {missing}, so the outermost request must ask for that"
+                "{resource} not acquired again: its owner holds it {missing}; the outermost request must ask for what the inner one needs"
             ),
             Self::WouldDeadlock { resource } => write!(
                 f,
@@ -220,17 +220,17 @@ impl Error for TooManyLocks {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LossCause {
-    /// Its validity ran out without an extension.
+    /// The lock's validity ran out without an extension.
     Expired,
-    /// Too few masters still hold its token for a quorum.
+    /// Too few masters for a quorum still hold the lock's token.
     NotHeld,
-    /// Its holder released it.
+    /// The holder released the lock.
     Released,
-    /// Its holder handed it over.
+    /// The holder handed the lock over.
     HandedOver,
-    /// The transport's I/O loop has ended, so nothing renews or watches it.
+    /// The transport's I/O loop has ended, so nothing renews or watches the lock.
     DriverEnded,
-    /// This process is a forked child of the one that holds it.
+    /// This process is a forked child of the one that holds the lock.
     Forked,
 }
 
@@ -269,12 +269,12 @@ impl Error for LossCause {}
 pub enum ExtendError {
     /// The lock is no longer held.
     Lost(LossCause),
-    /// Too few masters confirmed it. The lock's validity is unchanged.
+    /// Too few masters confirmed the extension. The lock's validity is unchanged.
     NoQuorum(Arc<Ballot>),
-    /// The TTL is invalid. Its validity is unchanged, and nothing was sent.
+    /// The TTL is invalid. The lock's validity is unchanged, and nothing was sent.
     Invalid(ConfigError),
-    /// Too many extensions of this lock are in flight. Its validity is unchanged, and nothing was
-    /// sent.
+    /// Too many extensions of this lock are in flight. The lock's validity is unchanged, and
+    /// nothing was sent.
     TooManyExtensions,
 }
 
@@ -334,9 +334,11 @@ impl From<ConfigError> for ExtendError {
 pub enum ReleaseOutcome {
     /// A quorum of masters still held the lock for us until now.
     StillOurs,
-    /// A quorum of masters did not: another client may have held it meanwhile.
+    /// A quorum of masters did not hold it for us any more: another client may have held it
+    /// meanwhile.
     NotOurs,
-    /// Too few masters answered to say. Keys that could not be deleted expire with their TTL.
+    /// Too few masters answered to know whether it was still ours. Keys that could not be deleted
+    /// expire with their TTL.
     Unknown(Arc<Ballot>),
 }
 

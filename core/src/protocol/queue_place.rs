@@ -16,9 +16,9 @@ impl QueuePlace {
     /// Its length, in bytes.
     pub const BYTES: usize = Token::BYTES;
 
-    /// How long a place lives unless it is renewed, each third of that time. Larger: a dead waiter
-    /// delays the others for longer. Smaller: more requests, and a waiter whose messages are late
-    /// loses its place.
+    /// How long a place lives unless its waiter renews it, which happens every third of that time.
+    /// Larger: a dead waiter delays the others for longer. Smaller: more requests, and a waiter
+    /// whose messages are late loses its place.
     pub const LEASE: Duration = Duration::from_secs(1);
 
     /// The interval of renewals: a third of the lease, so that one late message does not lose the
@@ -45,7 +45,7 @@ impl fmt::Debug for QueuePlace {
 /// The keys of a queue.
 impl Resource {
     /// Returns the key under which every master keeps the queue of fair waiters for this resource:
-    /// a sorted set of places by number. It expires when no waiter has been in it for ten leases.
+    /// a sorted set of places by number. It expires after ten leases in which no waiter was in it.
     /// Its name has the resource's hash tag.
     pub fn queue_key(&self) -> Vec<u8> {
         self.key_of(QUEUE)

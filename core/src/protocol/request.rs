@@ -22,7 +22,7 @@ pub enum Action {
     /// Compare the token and delete; if another holder has the key, report it and its remaining
     /// time.
     Undo,
-    /// Compare the token and give the key up, which stays for a while.
+    /// Compare the token and give the lock up, but keep its key for a while.
     Keep,
     /// Report the key's content and the server's state.
     Inspect,
@@ -47,24 +47,25 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it removes the key, at once or later; such requests are kept for a master that
-    /// cannot be reached.
+    /// Whether the action removes the key, at once or later. Such requests are kept for a master
+    /// that cannot be reached.
     pub fn clears(self) -> bool {
         matches!(self, Self::Release | Self::Undo | Self::Keep)
     }
 
-    /// Whether it changes the key of a lock that is held, so that a waiter for that key on the same
+    /// Whether the action changes the key of a held lock, so that a waiter for that key on the same
     /// connection must read it again.
     pub(crate) fn changes_held_key(self) -> bool {
         matches!(self, Self::Extend | Self::Heal | Self::Release | Self::Keep | Self::ForceRelease)
     }
 
-    /// Whether `Yes` to it is a vote, so that the master's replicas must confirm it.
+    /// Whether `Yes` to the action is a vote, so that the master's replicas must confirm it.
     pub(crate) fn votes(self) -> bool {
         matches!(self, Self::Acquire | Self::Raise | Self::Extend | Self::Heal | Self::Attend | Self::Open)
     }
 
-    /// Whether it may set the key, or a place in the queue, so that a release must follow it.
+    /// Whether the action may set the key, or a place in the queue, so that a release must follow
+    /// it.
     pub fn creates(self) -> bool {
         matches!(self, Self::Acquire | Self::Heal | Self::Stay)
     }
@@ -90,15 +91,15 @@ pub struct Request {
     pub claim: Claim,
     /// The TTL for the key, if the request sets one.
     pub ttl: Ttl,
-    /// The number to raise the counter to, for requests that raise it; the smallest number of the
-    /// place, for requests that enter a queue.
+    /// For requests that raise the counter: the number to raise it to. For requests that enter a
+    /// queue: the smallest number that the place may have.
     pub fence: Option<FencingToken>,
     /// Whether a refusal names the key's holder, and the master notifies when that changes.
     pub watch: bool,
     /// For a reader's acquisition: whether it ignores waiting writers. For a place in the queue:
     /// whether it must have exactly the given number.
     pub insists: bool,
-    /// How long the lock has been waited for, if the acquisition leaves a mark: on a shared
+    /// How long the caller has waited for the lock, if the acquisition leaves a mark: on a shared
     /// resource that it waits to write, or on the next seat of a semaphore.
     pub waited: Option<Duration>,
 }
@@ -124,7 +125,7 @@ pub enum Answer {
     Counted(FencingToken),
     /// Seats of a window were set (acquire).
     Seats {
-        /// A bit for each, by its place in the window.
+        /// A bit for each seat, by its place in the window.
         places: u64,
         /// Their number, if grants are numbered.
         number: Option<FencingToken>,
@@ -141,14 +142,14 @@ pub enum Answer {
         /// Whether the master notifies when that changes.
         watched: bool,
     },
-    /// It has a place in the queue: it asked for no more (stay), or another place is before it
-    /// (acquire). The master notifies when its turn comes, if it is watched.
+    /// The waiter has a place in the queue. Its request asked for no more (stay), or another place
+    /// is before it (acquire). If the place is watched, the master notifies when its turn comes.
     Queued {
         /// The number of the place.
         number: FencingToken,
-        /// What is ahead; `None` if no other place is, and the key is free.
+        /// What is ahead; `None` if no other place is before it and the key is free.
         ahead: Option<Ahead>,
-        /// Whether it is at the head of the queue, and waits only for the key.
+        /// Whether the place is at the head of the queue, and waits only for the key.
         is_first: bool,
         /// Whether the master notifies when that changes.
         watched: bool,
@@ -175,7 +176,7 @@ pub struct Ahead {
 }
 
 impl Answer {
-    /// The vote that it is in a round of acquisitions.
+    /// The vote that this answer is in a round of acquisitions.
     pub(crate) fn vote(self) -> Vote {
         match self {
             Self::Yes | Self::Counted(_) | Self::Seats { .. } => Vote::Granted,
@@ -189,8 +190,8 @@ impl Answer {
         }
     }
 
-    /// The vote that it is in a round of extensions or releases; `is_discounted` if the master does
-    /// not count as a holder whatever it answers.
+    /// The vote that this answer is in a round of extensions or releases. If `is_discounted`, the
+    /// master does not count as a holder whatever it answers.
     pub(crate) fn holder_vote(self, is_discounted: bool) -> Vote {
         match self {
             Self::Yes if !is_discounted => Vote::Granted,
@@ -208,12 +209,13 @@ impl Answer {
 /// What may have happened to a request without a usable answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fate {
-    /// It was never sent, or was rejected before it did anything.
+    /// The request was never sent, or was rejected before it did anything.
     NotSent,
-    /// It may have been executed, or may still be.
+    /// The request may have been executed, or may still be.
     Unknown,
-    /// It may have been executed, or may still be, on a connection that was given up: there, a
-    /// release follows each request that may have set the key. If this was such a request, any
-    /// later answer about the token may be undone a moment later, so it must not count.
+    /// The request may have been executed, or may still be, on a connection that was given up. On
+    /// that connection, a release follows each request that may have set the key. If this was such
+    /// a request, any later answer about the token may be undone a moment later, so it must not
+    /// count.
     Undone,
 }

@@ -14,26 +14,26 @@ use super::{ConfigError, Fleet};
 /// Its name is the key without the prefix of the configuration
 /// ([`ConfigBuilder::prefix`](crate::ConfigBuilder::prefix)). Errors and guards show the name.
 ///
-/// Any 1 to [`Resource::MAX_BYTES`] bytes are allowed, except the prefixes of the keys that
-/// Quorlock needs itself. The key is a plain Redis string, so that every client that follows the
+/// A name is any 1 to [`Resource::MAX_BYTES`] bytes, but the key must not begin like one of
+/// Quorlock's own keys. The key is a plain Redis string, so that every client that follows the
 /// Redis distributed-locks page, section "Correct implementation with a single instance", excludes
 /// and is excluded by this one.
 #[derive(Clone)]
 pub struct Resource(
-    /// The length of the prefix as [`HEADER`] bytes, then the key. So a resource is no larger than
-    /// a slice, since each lock keeps several.
+    /// The length of the prefix in [`HEADER`] bytes, then the key. Each lock keeps several
+    /// resources, so a resource is no larger than a reference to a slice.
     Arc<[u8]>,
 );
 
 impl Resource {
-    /// The longest key that is accepted, in bytes. Redis itself allows 512 MiB; a lock's name needs
-    /// far less, and the name travels in every request.
+    /// The longest name that is accepted, in bytes. Redis itself allows keys of 512 MiB; a lock's
+    /// name needs far less, and it travels in every request.
     pub const MAX_BYTES: usize = 16 * 1024;
 
     /// The longest prefix that is accepted, in bytes.
     pub(crate) const MAX_PREFIX_BYTES: usize = 1024;
 
-    /// The prefixes of the keys that Quorlock needs itself, for messages.
+    /// The beginnings of Quorlock's own keys, for messages.
     pub(crate) const RESERVED: &str = "quorlock:fence, quorlock:restart-guard, quorlock:shared, quorlock:want, \
          quorlock:seat, quorlock:ticket, quorlock:queue or quorlock:place";
 
@@ -66,7 +66,7 @@ impl Resource {
     fn of(prefix: &[u8], name: &[u8]) -> Self {
         let length = u16::try_from(prefix.len()).unwrap_or(u16::MAX).to_le_bytes();
         let parts = [&length, prefix, name];
-        // A short one is built on the stack, so that it allocates only once.
+        // A short key is built on the stack, so that only the final slice is allocated.
         let mut small = [0; 128];
         let mut end = 0;
         for part in parts {
@@ -79,7 +79,8 @@ impl Resource {
         Self(small.get(..end).unwrap_or_default().into())
     }
 
-    /// Whether a name with this prefix can have a key that Quorlock needs itself.
+    /// Whether a resource with this prefix can have a key that begins like one of Quorlock's own
+    /// keys.
     pub(crate) fn is_prefix_reserved(prefix: &str) -> bool {
         let prefix = prefix.as_bytes();
         let may_meet = |reserved: &&[u8]| prefix.starts_with(reserved) || reserved.starts_with(prefix);
@@ -94,10 +95,10 @@ impl Resource {
     /// Returns the key under which every master counts the fenced grants of this resource. It never
     /// expires, because without it the fencing tokens would restart.
     ///
-    /// No two resources share a counter. It has the hash tag of the resource's key, so that a proxy
-    /// which distributes keys by tag keeps the two together: `job` is counted in
+    /// No two resources share a counter. The counter's key has the hash tag of the resource's key,
+    /// so that a proxy which distributes keys by tag keeps the two together: `job` is counted in
     /// `quorlock:fence/{job}`, `{user:7}:mail` in `quorlock:fence:{user:7}:mail`. That is
-    /// impossible only for a name with a closing brace and no tag.
+    /// impossible only for a name that has a closing brace but no tag.
     pub fn counter_key(&self) -> Vec<u8> {
         self.key_of(COUNTER)
     }
@@ -106,9 +107,9 @@ impl Resource {
     /// sorted set of tokens, each with the end of its life in milliseconds of the server's clock
     /// since 1970.
     ///
-    /// An entry named `lost` represents those that the master has forgotten. The set is void while
-    /// the resource's own key holds no sentinel. Its name has the resource's hash tag, like that of
-    /// [`Resource::counter_key`].
+    /// An entry named `lost` represents holders that the master has forgotten. The set counts only
+    /// while the value of the resource's own key says that it is shared. The set's name has the
+    /// resource's hash tag, like that of [`Resource::counter_key`].
     pub fn shared_key(&self) -> Vec<u8> {
         self.key_of(SHARED)
     }
@@ -119,14 +120,15 @@ impl Resource {
         self.key_of(WANT)
     }
 
-    /// Returns the resource's key, if this is the key of its mark.
+    /// Returns the resource's key, if `key` is that of a waiting writer's mark.
     pub(crate) fn of_want_key(key: &[u8]) -> Option<&[u8]> {
         let rest = key.strip_prefix(WANT)?;
         rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"/{")?.strip_suffix(b"}"))
     }
 
-    /// Returns the key of one seat of the semaphore with this name: a lock like any other. Its name
-    /// has the resource's hash tag, so that all seats are kept together.
+    /// Returns the key of the permit with this index of the semaphore with this name. The permit,
+    /// here also called a seat, is a lock like any other. The key has the name's hash tag, so that
+    /// all seats are kept together.
     pub fn seat_key(&self, index: u32) -> Vec<u8> {
         self.key_of(format!("{SEAT}:{index}").as_bytes())
     }
@@ -136,8 +138,8 @@ impl Resource {
         Self::of(b"", &self.seat_key(index))
     }
 
-    /// Returns the key of the mark that a long-waiting request leaves on a master, and that keeps
-    /// others from taking the next seat there. Its name begins like a seat's.
+    /// Returns the key of the mark that a long-waiting request for a permit leaves on a master. It
+    /// keeps others from taking the next free seat there. The key begins like that of a seat.
     pub fn next_seat_key(&self) -> Vec<u8> {
         self.key_of(format!("{SEAT}:next").as_bytes())
     }
@@ -159,7 +161,7 @@ impl Resource {
         key.starts_with(SEAT.as_bytes())
     }
 
-    /// A key of Quorlock's that belongs to the resource, with its hash tag.
+    /// One of Quorlock's own keys for the resource, with the resource's hash tag.
     pub(super) fn key_of(&self, kind: &[u8]) -> Vec<u8> {
         let [open, close]: [&[u8]; 2] = if has_hash_tag(self.key()) { [b":", b""] } else { [b"/{", b"}"] };
         [kind, open, self.key(), close].concat()
@@ -177,10 +179,10 @@ impl Resource {
     }
 }
 
-/// The bytes of a prefix's length.
+/// The number of bytes that hold the length of a prefix.
 const HEADER: usize = size_of::<u16>();
 
-/// The prefixes that no key of a lock may have.
+/// What no key of a lock may begin with.
 const RESERVED: [&[u8]; 8] =
     [COUNTER, Fleet::MARKER.as_bytes(), SHARED, WANT, SEAT.as_bytes(), TICKET, QUEUE, PLACE];
 

@@ -1,15 +1,16 @@
-//! A lock's permits of a semaphore.
+//! The permits of a semaphore that one lock has.
 
 use std::fmt;
 
 use super::Targets;
 
-/// Some permits of a semaphore, out of 64 consecutive ones; the first permit follows the last.
+/// Some permits of a semaphore, out of 64 consecutive ones. Behind the semaphore's last permit, the
+/// first one follows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Seats {
     /// The permit of the first bit.
     from: u16,
-    /// The semaphore's number of permits; zero only if none is taken.
+    /// The semaphore's number of permits; zero only for [`Seats::NONE`].
     of: u16,
     places: u64,
 }
@@ -22,7 +23,7 @@ impl Seats {
     pub(crate) const NONE: Self = Self { from: 0, of: 0, places: 0 };
 
     /// The permits whose bits are set in `places`, counted from the permit `from`, out of `of`.
-    /// `None` if there is none, or not that many.
+    /// `None` if no bit is set, or if a bit is for a permit that does not exist.
     pub(crate) fn new(from: u16, of: u16, places: u64) -> Option<Self> {
         let is_one_of = |number: u16| number < of && of <= Targets::MAX_PERMITS;
         let last = u64::BITS.checked_sub(places.leading_zeros() + 1)?;

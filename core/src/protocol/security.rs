@@ -18,9 +18,9 @@ pub trait Security: fmt::Debug + Send + Sync + 'static {
     /// What is missing or unusable, in words for the user.
     fn prepare(&self, masters: &[Endpoint]) -> Result<(), Box<dyn Error + Send + Sync>>;
 
-    /// Returns a channel for one connection to this address, which is the master's or that of a
-    /// sentinel or node that is asked for the master's address. It is called when the connection is
-    /// open, on the thread that drives the sockets.
+    /// Returns a channel for one connection to this address. The address is the master's, or that
+    /// of a sentinel or cluster node that is asked for the master's address. This is called when
+    /// the connection is open, on the thread that drives the sockets.
     ///
     /// # Errors
     /// Why there is none, usually a [`Cause::Tls`].
@@ -29,11 +29,11 @@ pub trait Security: fmt::Debug + Send + Sync + 'static {
 
 /// One encrypted connection, without its socket: bytes in, bytes out.
 ///
-/// At first [`open`](Self::open) is called with no bytes, and what it puts into `reply` opens the
+/// The first call is [`open`](Self::open) without bytes. What it puts into `reply` opens the
 /// handshake.
 pub trait Channel: Send {
-    /// Takes bytes from the socket. Appends the decrypted bytes to `plain`, and bytes to send in
-    /// answer to `reply`.
+    /// Takes bytes from the socket. Appends the decrypted bytes to `plain`, and to `reply` the
+    /// bytes to send in answer.
     ///
     /// # Errors
     /// The connection is no longer usable. `reply` may contain an alert to send.
@@ -49,8 +49,8 @@ pub trait Channel: Send {
     /// Ends the channel: appends its last message to `wire`.
     fn close(&mut self, wire: &mut Vec<u8>);
 
-    /// Returns whether a fresh connection should replace this one soon, because its keys have
-    /// encrypted much data.
+    /// Returns whether a fresh connection should soon replace this one, because the channel's keys
+    /// have encrypted much data.
     fn is_worn(&self) -> bool {
         false
     }
@@ -109,8 +109,8 @@ pub enum TlsFault {
     NoRoots,
     /// The file that `cacert=` names cannot be read, or has no certificates.
     RootFile,
-    /// One of the files that `cert=` and `key=` name cannot be read, they lack a certificate or a
-    /// key, or the two do not belong together.
+    /// One of the files that `cert=` and `key=` name cannot be read or has no certificate or key,
+    /// or the two do not belong together.
     ClientFiles,
     /// The master requires a client certificate, but none is configured.
     ClientCertificateRequired,
@@ -133,7 +133,7 @@ impl TlsFault {
     }
 }
 
-/// What is wrong, and what to do about it.
+/// Displays what is wrong, and what to do about it.
 impl fmt::Display for TlsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

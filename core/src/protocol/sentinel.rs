@@ -1,6 +1,7 @@
 //! The value of a resource's key while it is shared.
 
-/// The value of a resource's key while a group shares it, in place of a token.
+/// The value of a resource's key while a group shares it, in place of a token. (It has nothing to
+/// do with Redis Sentinel.)
 ///
 /// It begins with 64 bytes that are the same for all groups, and the group's name follows; readers
 /// are the group without a name. A master identifies a holder by the SHA-1 of the first 64 bytes,
@@ -16,11 +17,12 @@ impl Sentinel {
     #[cfg(any(test, feature = "internals"))]
     pub const SHA1_HEX: &str = "0ee54c81939df725e5bdbc0135f8bdddad754920";
 
-    /// The first eight bytes of that: the holder of a shared resource in a master's answer.
+    /// The first eight bytes of that SHA-1. A master's answer has them as the holder of a shared
+    /// resource.
     pub const HOLDER: u64 = 0x0ee5_4c81_939d_f725;
 
-    /// Takes the place of a holder if the resource is free but a writer waits for it, or if the
-    /// free permits are reserved for a longer-waiting request.
+    /// What a master's answer has as the holder if the resource is free but a writer waits for it,
+    /// or if the free permits are reserved for a longer-waiting request.
     pub const WANTED: u64 = 0x7761_6e74_6564_0000;
 
     /// Returns the sentinel of the group with this name.

@@ -8,13 +8,13 @@ use crate::wire::ServerError;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SentinelFault {
-    /// None of them watches a group of this name.
+    /// None of the sentinels watches a group of this name.
     UnknownGroup,
     /// The server that answers is not a sentinel.
     NotASentinel,
     /// The URL is for a server, but a sentinel answers.
     IsSentinel,
-    /// It answers with an error, usually because it requires a login.
+    /// The sentinel answers with an error, usually because it requires a login.
     Refused(ServerError),
 }
 

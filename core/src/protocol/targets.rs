@@ -17,18 +17,18 @@ pub enum Mode {
     Exclusive,
     /// Together with others of the same group.
     Shared(Group),
-    /// By as many holders as there are permits, each with its own.
+    /// By as many holders as there are permits, each with a permit of its own.
     #[non_exhaustive]
     Permit {
         /// The number of permits.
         of: u16,
-        /// The number that one holder takes.
+        /// The number of permits that one holder takes.
         take: u16,
     },
 }
 
 impl Mode {
-    /// Whether two holders may have one resource at the same time.
+    /// Returns whether two holders with these modes may have one resource at the same time.
     pub fn is_compatible(&self, other: &Self) -> bool {
         matches!((self, other), (Self::Shared(ours), Self::Shared(theirs)) if ours == theirs)
     }
@@ -79,7 +79,7 @@ enum Inner {
     Permit(Arc<Permits>),
 }
 
-/// In the order of their keys, each once.
+/// Several targets in the order of their keys, or one that is shared. No key occurs twice.
 #[derive(PartialEq, Eq, Hash)]
 struct All {
     first: (Resource, Mode),
@@ -90,13 +90,14 @@ impl Targets {
     /// The most targets that are written. A master handles all of them in one script, and serves no
     /// other client meanwhile: 1,000 take about 3 ms.
     pub const MAX_WRITTEN: usize = 1024;
-    /// The most targets that are read. They take a master ten times as long.
+    /// The most targets that are read. Each takes a master ten times as long as one that is
+    /// written.
     pub const MAX_READ: usize = 128;
     /// The most permits of one semaphore.
     pub const MAX_PERMITS: u16 = 1024;
     /// The most permits that one request takes.
     pub const MAX_PERMITS_AT_ONCE: u16 = Seats::MOST;
-    /// The most bytes of all names together: every request contains them.
+    /// The most bytes of all keys together: every request contains them.
     pub const MAX_BYTES: usize = 256 * 1024;
 
     /// Collects the targets of one lock. For a resource that is named twice, the stronger mode
@@ -141,18 +142,20 @@ impl Targets {
         Self(Inner::All(Arc::new(All { first, rest: all.collect() })))
     }
 
-    /// Whether all of `asked` is locked by this, in the same way or alone.
+    /// Whether these targets include all of `asked`, each in the same mode or exclusively.
     pub(crate) fn covers(&self, asked: &Self) -> bool {
         self.has_all(asked, |mode, asked| *mode == Mode::Exclusive || mode == asked)
     }
 
-    /// The same for [downgraded](Self::downgraded) targets.
+    /// Whether these targets, once [downgraded](Self::downgraded), include all of `asked`, each in
+    /// the same mode.
     pub(crate) fn covers_downgraded(&self, asked: &Self) -> bool {
         let readers = Mode::Shared(Group::READERS);
         self.has_all(asked, |mode, asked| asked == if *mode == Mode::Exclusive { &readers } else { mode })
     }
 
-    /// Both are in the order of their keys.
+    /// Whether this has each resource of `asked` in a mode that `is_enough`. Both are in the order
+    /// of their keys.
     fn has_all(&self, asked: &Self, is_enough: impl Fn(&Mode, &Mode) -> bool) -> bool {
         let mut all = self.iter();
         asked.iter().all(|(resource, asked)| {
@@ -161,8 +164,9 @@ impl Targets {
         })
     }
 
-    /// A digest of targets and modes, to notice a mismatch when a lock is resumed; zero for one
-    /// resource that is locked exclusively. (FNV-1a, Fowler, Noll and Vo 1991.)
+    /// A digest of targets and modes, to notice a mismatch when a lock is resumed. It is zero for
+    /// any one resource that is locked exclusively: there, only the masters notice another name.
+    /// (FNV-1a, Fowler, Noll and Vo 1991.)
     pub(crate) fn digest(&self) -> u32 {
         if self.as_one().is_some() {
             return 0;
@@ -187,7 +191,7 @@ impl Targets {
         hash.max(1)
     }
 
-    /// The name under which callers wait, and their mode, if there is only one.
+    /// The name under which callers wait, and the mode, if there is only one such name.
     pub(crate) fn only(&self) -> Option<(&Resource, &Mode)> {
         match &self.0 {
             Inner::One(resource) => Some((resource, &Mode::Exclusive)),
@@ -239,18 +243,18 @@ impl Targets {
         }
     }
 
-    /// Returns whether nothing is locked exclusively.
+    /// Returns whether every target is shared with a group.
     pub fn is_shared(&self) -> bool {
         self.iter().all(|(_, mode)| matches!(mode, Mode::Shared(_)))
     }
 
-    /// Returns whether something is shared.
+    /// Returns whether any target is shared with a group.
     pub fn has_shared(&self) -> bool {
         self.iter().any(|(_, mode)| matches!(mode, Mode::Shared(_)))
     }
 }
 
-/// Without allocation, since nearly every lock has one target.
+/// An iterator that needs no allocation, since nearly every lock has one target.
 struct Iter<'a> {
     first: Option<(&'a Resource, &'a Mode)>,
     rest: std::slice::Iter<'a, (Resource, Mode)>,

@@ -12,24 +12,24 @@ use crate::wire::{ServerError, WireFault};
 /// A master's answer as one round sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Vote {
-    /// It was asked and has not answered yet.
+    /// The master was asked and has not answered yet.
     Outstanding,
-    /// It was not asked: the answers of other masters decided, or the time was over before.
+    /// The master was not asked: the answers of others decided, or the time was over before.
     NotAsked,
-    /// It stored the token.
+    /// The master stored the token.
     Granted,
-    /// Its key already has another token.
+    /// The master's key already has another token.
     HeldByAnother {
         /// How long that key will live unless it is renewed; `None` if it never expires or the time
         /// is not known.
         remaining: Option<Duration>,
-        /// The first eight bytes of the SHA-1 of the other token: equal on all masters that one
-        /// holder has.
+        /// The first eight bytes of the SHA-1 of the other token. They are equal on all masters
+        /// where the same holder has the key.
         holder: Option<u64>,
     },
-    /// At an extension or release, it had no key or one with another token.
+    /// At an extension or release, the master had no key, or one with another token.
     NotHeld,
-    /// It has no vote, for this reason.
+    /// The master has no vote, for this reason.
     Failed(Cause),
 }
 
@@ -68,7 +68,7 @@ pub enum Cause {
     UnknownHost,
     /// No sentinel has named the master's server.
     Sentinel(SentinelFault),
-    /// The owner of its slot in a cluster does not vote, or was not found.
+    /// In a cluster, the owner of the master's slot does not vote, or was not found.
     Cluster(ClusterFault),
     /// The connection ended before the answer.
     Closed,
@@ -79,7 +79,8 @@ pub enum Cause {
     Server(ServerError),
     /// The master sent something that is not RESP.
     Garbage(WireFault),
-    /// The master sent a well-formed reply that its command never gives, or one without a request.
+    /// The master sent a well-formed reply that does not fit the command, or that no request was
+    /// waiting for.
     UnexpectedReply,
     /// The server is a replica. Only masters vote: a write to a replica is refused or lost.
     Replica,
@@ -88,19 +89,19 @@ pub enum Cause {
         /// The master that has the vote.
         other: MasterId,
     },
-    /// Two tags of a cluster are on one server, which has one vote. Each tag has a vote again once
-    /// one of them has moved. `quorlock cluster-plan` finds tags on different servers.
+    /// Two tags of a cluster are on one server, which has one vote. Each tag has its own vote again
+    /// once they are on different servers. `quorlock cluster-plan` finds such tags.
     SharedServer {
         /// The master that has the vote.
         other: MasterId,
     },
     /// Too many requests to this master are in flight.
     TooManyInFlight,
-    /// The master has lost its data, or may have, and does not vote until every lock that it may
-    /// have forgotten has expired. Or another server answers in its place
-    /// ([`Warning::OtherServer`](crate::Warning::OtherServer)).
+    /// The master has lost its data, or may have. It does not vote until every lock that it may
+    /// have forgotten has expired. The cause is the same if another server answers in the master's
+    /// place ([`Warning::OtherServer`](crate::Warning::OtherServer)).
     Quarantined {
-        /// How long it will not vote yet.
+        /// How long the master will still not vote.
         remaining: Duration,
     },
     /// Other clients use this master with another restart guard. No lock is granted until all
@@ -111,20 +112,20 @@ pub enum Cause {
         /// The one in the master's marker.
         theirs: Fleet,
     },
-    /// Its replicas are not exactly those that its URL declares
+    /// The master's replicas are not exactly those that its URL declares
     /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or one of them has not
-    /// reported for a second. It votes again once all of them follow.
+    /// reported for a second. The master votes again once all of them follow it.
     Alone {
-        /// How many follow.
+        /// How many replicas follow the master.
         following: u32,
-        /// How many are connected.
+        /// How many replicas are connected.
         connected: u32,
         /// How many are declared.
         declared: u32,
     },
-    /// It granted the request, but not all of its replicas confirmed it in time.
+    /// The master granted the request, but not all of its replicas confirmed it in time.
     Unconfirmed {
-        /// How many confirmed it.
+        /// How many replicas confirmed it.
         confirmed: u32,
         /// How many are declared.
         declared: u32,
@@ -132,11 +133,11 @@ pub enum Cause {
     /// The server may remove locks when its memory is full, which the restart guard does not
     /// notice.
     Evicts(EvictionPolicy),
-    /// There was no login for it: its password file cannot be read, or the
+    /// There was no login for the master: its password file cannot be read, or the
     /// [`Credentials`](crate::Credentials) have none. The next attempt reads the login again.
     NoLogin(Unavailable),
-    /// It refused a login from a password file or from [`Credentials`](crate::Credentials). The
-    /// next attempt reads the login again.
+    /// The master refused a login from a password file or from [`Credentials`](crate::Credentials).
+    /// The next attempt reads the login again.
     LoginRefused(ServerError),
 }
 
@@ -261,14 +262,14 @@ impl Cause {
     }
 }
 
-/// Without the names of other masters.
+/// Displays the cause without the names of other masters.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.describe(None, &[], f)
     }
 }
 
-/// A cause at a master.
+/// Displays a cause for this master, with the path of its password file if that is the reason.
 struct At<'a>(Cause, &'a Endpoint);
 
 impl fmt::Display for At<'_> {

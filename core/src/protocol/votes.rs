@@ -4,8 +4,9 @@ use std::ops::Deref;
 
 use super::{Cause, MasterId, MasterSet, Quorum, Vote};
 
-/// Each master's vote in one round, with running counts: with many masters, counting all votes at
-/// each answer would cost more than everything else.
+/// Each master's vote in one round, and the number of votes of each kind. The numbers are kept up
+/// to date with each vote: with many masters, counting all votes at each answer would cost more
+/// than everything else.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Votes {
     cast: Vec<Vote>,
@@ -65,8 +66,8 @@ impl Deref for Votes {
     }
 }
 
-/// The number of votes of each kind. It is small, since each lock that asks has one, and there are
-/// never more than [`Quorum::MAX_MASTERS`].
+/// The number of votes of each kind. The counts are small types, since each lock that asks has one
+/// of these, and there are never more than [`Quorum::MAX_MASTERS`] votes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Tally {
     granted: u8,
@@ -114,7 +115,7 @@ impl Tally {
         self.granted.into()
     }
 
-    /// Votes that refused because another holder has the lock.
+    /// The masters that refused because another holder has the lock.
     pub(crate) fn held(self) -> usize {
         self.held.into()
     }
@@ -128,12 +129,13 @@ impl Tally {
         self.outstanding.into()
     }
 
-    /// Votes of masters that clients with another restart guard use.
+    /// The masters that clients with another restart guard use, and that therefore have no vote.
     pub(crate) fn other_fleet(self) -> usize {
         self.other_fleet.into()
     }
 
-    /// Whether a quorum answered, and another holder has the lock on some of it.
+    /// Whether a quorum granted or refused, and at least one master refused because another holder
+    /// has the lock.
     pub(crate) fn is_held_by_another(self, quorum: Quorum) -> bool {
         self.held > 0 && self.granted() + self.held() >= quorum.needed()
     }

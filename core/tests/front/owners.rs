@@ -79,7 +79,7 @@ fn asking_for_what_the_outer_lock_does_not_have_is_an_error_that_names_it() {
         let AcquireError::HeldWithout { missing: told, resource } = &error else { panic!("{error}") };
         assert_eq!((*told, error.kind(), error.ballot()), (missing, "held_without", None));
         let said = format!(
-            "{resource} not acquired again: its owner holds it {said}, so the outermost request must ask for that"
+            "{resource} not acquired again: its owner holds it {said}; the outermost request must ask for what the inner one needs"
         );
         assert_eq!(error.to_string(), said);
     }

@@ -53,7 +53,7 @@ fn configurations_that_cannot_work() {
         (
             refused(Config::builder(["rediss://a#insecure"])),
             "master 1 of 1: the server's certificate is always verified: give a private issuer's certificate with cacert=; \
-             if the server's is for another name than the host, give that name with sni=",
+             if that certificate is for another name than the host, give the name with sni=",
         ),
         (
             refused(Config::builder(["redis://a?cacert=/ca.pem"])),
@@ -76,7 +76,7 @@ fn configurations_that_cannot_work() {
             refused(Config::builder(["redis+sentinel://a,b/m"]).restart_guard(ms(10_000))),
             "a failover of m@a:26379,b:26379 would lose locks, and nothing prevents two holders: set a restart guard and \
              replicas=K, the number of all its replicas; or write failover=durable if the service loses no write that it has \
-             acknowledged; or failover=may-lose-locks if two holders now and then do no harm",
+             acknowledged; or write failover=may-lose-locks if no harm is done when two clients now and then hold one lock",
         ),
         (
             refused(Config::builder(["unix:///s?db=1&db=2"])),
@@ -86,7 +86,7 @@ fn configurations_that_cannot_work() {
             refused(settings(1).ttl(ms(0))),
             "the TTL is zero; masters count whole milliseconds, so use 1 ms or more",
         ),
-        (refused(settings(1).ttl(days(500))), "the TTL of 500 d is longer than the longest, 366 d"),
+        (refused(settings(1).ttl(days(500))), "the TTL of 500 d is longer than the longest possible, 366 d"),
         (
             refused(settings(1).ttl(ms(52))),
             "a TTL of 52 ms leaves no validity; it must be more than 52 ms \
@@ -94,18 +94,18 @@ fn configurations_that_cannot_work() {
         ),
         (
             refused(settings(1).ttl(ms(20_000)).restart_guard(ms(10_000))),
-            "the TTL of 20 s is longer than the restart guard's longest, 10 s; use a shorter one, or give all clients \
-             a guard with a longer one",
+            "the TTL of 20 s is longer than the restart guard's longest TTL, 10 s; use a shorter TTL, or set a longer \
+             restart_guard in all clients",
         ),
         (
             refused(settings(1).ttl(ms(10_050)).restart_guard(ms(10_000))),
-            "the TTL is longer than the restart guard's longest, 10 s; use a shorter one, or give all clients a guard \
-             with a longer one",
+            "the TTL is longer than the restart guard's longest TTL, 10 s; use a shorter TTL, or set a longer \
+             restart_guard in all clients",
         ),
         (refused(settings(1).connect_timeout(ms(0))), "connect_timeout is zero; use 1 ms or more"),
         (
             refused(settings(1).request_timeout(days(500))),
-            "request_timeout of 500 d is longer than the longest, 366 d",
+            "request_timeout of 500 d is longer than the longest possible, 366 d",
         ),
         (
             refused(settings(1).retry_delay(RangeInclusive::new(ms(2), ms(1)))),

@@ -20,10 +20,10 @@ pub(super) struct Entries {
 /// One resource.
 #[derive(Default)]
 struct Entry {
-    /// The lock that has it. A weak reference: it does not count as a handle, and the lock may have
-    /// ended.
+    /// The lock of the owner that has the resource. It does not count as a handle here, and may
+    /// have ended.
     held: Option<Held>,
-    /// Requests under way that name it, in the order of the queue.
+    /// Requests under way that name the resource, in the order of the queue.
     seekers: Vec<LockId>,
 }
 
@@ -111,7 +111,7 @@ impl Entries {
         ids.filter_map(|id| self.seekers.get(id))
     }
 
-    /// The requests that name any of these; one that names several of them is repeated.
+    /// The requests that name any of these. A request that names several of them is repeated.
     pub(super) fn about<'a>(&'a self, targets: &'a Targets) -> impl Iterator<Item = &'a Seeker> {
         targets.resources().flat_map(|resource| self.of(resource))
     }

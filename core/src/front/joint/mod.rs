@@ -3,11 +3,12 @@
 //!
 //! Each request has its own lock in the machine, with its own limits, and waits in the queues of
 //! the process. Each request watches its own slot, and that of the owner's first request whose
-//! grant would also serve it. The request that finds a grant takes it for all: it becomes a lock
-//! that the owner holds, and those that it covers join it as further handles.
+//! grant would also serve it. The request that finds a grant takes it for all. The granted lock
+//! then belongs to the owner, and requests that it covers join it as further handles.
 //!
-//! No two locks that an owner holds have a resource in common. A request for a part of one and for
-//! something else is refused, even if it was under way before the other was granted.
+//! No two locks that an owner holds have a resource in common. A request for a part of such a lock
+//! and for something else is refused, even if the request was under way before the lock was
+//! granted.
 //!
 //! This mutex is locked before the engine's. No waker is called or dropped under it.
 
@@ -45,16 +46,16 @@ pub(super) struct Held {
 /// A lock of the owner that covers a part of what a request asks for.
 pub(super) struct Obstacle {
     pub(super) slot: Arc<Slot>,
-    /// The resource that both name.
+    /// The resource that both the lock and the request name.
     pub(super) resource: Resource,
 }
 
 /// What a request finds when it starts.
 pub(super) enum Entered {
-    /// The owner holds it. A handle has been counted for the caller.
+    /// The owner holds the lock. A handle has been counted for the caller.
     Found(Held),
     Blocked(Obstacle),
-    /// It is under way from now on.
+    /// The request is under way from now on.
     Begun,
 }
 

@@ -15,7 +15,7 @@ pub(in crate::front) struct Waiting {
     targets: Targets,
     id: LockId,
     slot: Arc<Slot>,
-    /// The targets of the grant that it took.
+    /// The targets of the grant that this request took.
     took: Option<Targets>,
     /// The slot of the owner's first request, if that is another one.
     first: Option<(Arc<Slot>, Waiter)>,
@@ -32,7 +32,7 @@ pub(in crate::front) enum Joined<G> {
     },
     /// The owner holds the lock already.
     Found(Held),
-    /// The owner holds a part of it by another lock.
+    /// The owner holds a part of the requested targets by another lock.
     Blocked(Obstacle),
     Refused(AcquireError),
 }
@@ -156,7 +156,8 @@ impl Waiting {
             let (proof, grant) = take(granted, &slot, since)?;
             let Seeker { id, terms, is_adopted, .. } = entries.remove(granted)?;
             if id != self.id && !is_adopted {
-                // The first handle is for the caller whose request was granted.
+                // The lock's first handle is for the caller whose request was granted. This caller
+                // needs another one.
                 let _ = slot.handles.join(false);
             }
             slot.wake_all(&mut woken);
@@ -178,7 +179,7 @@ impl Waiting {
         }
     }
 
-    /// The request has ended, as [`Waiting::poll`] said.
+    /// Removes the request, once [`Waiting::poll`] has returned how it ended.
     pub(in crate::front) fn end(&mut self) -> Left {
         self.forget_first();
         self.slot.forget(Waiter::Holder);

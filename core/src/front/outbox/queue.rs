@@ -36,11 +36,11 @@ pub(in crate::front) struct Trouble {
 struct Outlet {
     generation: u32,
     sink: Option<Sink>,
-    /// As the socket gets them. Encrypted bytes are never dropped while the connection is open, and
-    /// never encrypted twice: the other side counts records.
+    /// The bytes as the socket gets them. Encrypted bytes are never dropped while the connection is
+    /// open, and never encrypted twice: the other side counts records.
     backlog: Vec<u8>,
     channel: Option<Box<dyn Channel>>,
-    /// What is yet to be encrypted; only with a channel.
+    /// Bytes that are yet to be encrypted; only with a channel.
     plain: Vec<u8>,
     /// Its channel has asked for a fresh connection in its place.
     is_worn: bool,
@@ -176,7 +176,7 @@ impl Outlet {
         }
         let was_worn = mem::replace(&mut self.is_worn, channel.is_worn());
         if sealed.is_err() {
-            // It is reported once.
+            // Without its channel, the connection reports no second fault.
             self.channel = None;
             self.sink = None;
         }

@@ -40,7 +40,8 @@ pub(crate) struct AllClaim {
     /// The counters of all targets, if grants are numbered.
     counters: Box<[u8]>,
     token: Box<[u8]>,
-    /// How many are written and read, and the sentinels of those that are read.
+    /// How many resources are written and how many are read, and the sentinels of those that are
+    /// read.
     shape: Box<[u8]>,
     wish: Option<Wish>,
     /// How many of the targets an acquisition takes; zero for all.
@@ -229,7 +230,7 @@ impl Arguments<'_> {
         put_argument(out, self.flags().as_bytes());
         out.extend_from_slice(&claim.shape);
         if claim.takes_some() && self.takes == 0 {
-            // As for a claim of all of them that reads none.
+            // The script expects the number of resources that are read: none.
             put_argument(out, b"0");
         }
         if let Some(wish) = self.wish {

@@ -8,8 +8,8 @@ use crate::wire::put_argument;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct LiteralClaim {
     resources: Box<[Resource]>,
-    /// All keys, then the value, then names of keys that the script reads only if they exist:
-    /// otherwise the user needs no permission for them.
+    /// All keys, then the value, then names of keys that the script reads only if they exist. So
+    /// the user needs no permission for keys that do not exist.
     arguments: Box<[u8]>,
     names: usize,
 }

@@ -25,7 +25,8 @@ enum Form {
     /// counter's key if the lock is fenced, then the token.
     One {
         bytes: Arc<[u8]>,
-        /// The end of the key, and of all keys: a resource's name has at most 16 KiB.
+        /// The end of the key, and the end of all keys. They fit into 16 bits, because a resource's
+        /// name is at most 16 KiB long.
         key: u16,
         keys: u16,
     },
@@ -39,7 +40,7 @@ enum Form {
 
 impl Claim {
     /// Encodes targets and token, and the counters' keys if grants are numbered. With a wish, the
-    /// attempt leaves marks on what it waits to write.
+    /// attempt leaves marks on the resources that it waits to write.
     pub fn new(targets: &Targets, token: Token, fenced: bool, wish: Option<Wish>) -> Self {
         match targets.as_one() {
             Some(resource) if wish.is_none() => Self::one(resource, token, fenced),
@@ -52,12 +53,12 @@ impl Claim {
         Self(Form::Queued(Arc::new(QueuedClaim::new(resource, token, fenced, place))))
     }
 
-    /// The same lock without its place in the queue.
+    /// The claim of the same lock without its place in the queue.
     pub(crate) fn without_place(&self) -> Self {
         self.as_queued().map_or(self, QueuedClaim::lock).clone()
     }
 
-    /// A claim of `count` seats from a window of a semaphore's seats.
+    /// A claim of `take` seats from a window of a semaphore's seats.
     pub(crate) fn of_seats(
         name: &Resource,
         seats: &[Resource],
@@ -124,7 +125,7 @@ impl Claim {
         Self::of(&bytes, bytes.len(), bytes.len())
     }
 
-    /// The data for its scripts, unless it claims one resource exclusively.
+    /// The data for the claim's scripts, unless it claims one resource exclusively.
     pub(crate) fn as_all(&self) -> Option<&AllClaim> {
         match &self.0 {
             Form::All(all) => Some(all),
@@ -132,7 +133,7 @@ impl Claim {
         }
     }
 
-    /// The keys and values of its script, if the keys' content is unknown.
+    /// The keys and values of the claim's script, if the keys' content is unknown.
     pub(crate) fn as_literal(&self) -> Option<&LiteralClaim> {
         match &self.0 {
             Form::Literal(literal) => Some(literal),
@@ -140,7 +141,7 @@ impl Claim {
         }
     }
 
-    /// The keys and values of the queue's scripts, if it has a place there.
+    /// The keys and values of the queue's scripts, if the claim has a place in a queue.
     pub(crate) fn as_queued(&self) -> Option<&QueuedClaim> {
         match &self.0 {
             Form::Queued(queued) => Some(queued),
@@ -157,7 +158,7 @@ impl Claim {
         }
     }
 
-    /// How many of the last values of its script are names of keys.
+    /// How many values at the end of the claim's script are names of keys.
     pub(crate) fn names(&self) -> usize {
         self.as_literal().map_or(0, LiteralClaim::names)
     }
@@ -178,7 +179,7 @@ impl Claim {
         one.map(argument).into_iter().chain(more.into_iter().flatten().map(Resource::key))
     }
 
-    /// Whether a part of it is shared.
+    /// Whether a part of the claim is shared.
     pub(crate) fn reads(&self) -> bool {
         self.as_all().is_some_and(AllClaim::reads)
     }

@@ -8,7 +8,7 @@ use crate::wire::{Decimal, put_argument};
 /// RESP arguments in the order of the scripts.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct QueuedClaim {
-    /// The same without the place.
+    /// The claim of the same lock, without the place.
     lock: Claim,
     /// The keys of the place and the queue.
     leaving: Box<[u8]>,
@@ -65,7 +65,7 @@ impl QueuedClaim {
 /// The keys and values of one request to a queue.
 pub(crate) struct QueueArguments<'a> {
     claim: &'a QueuedClaim,
-    /// `None`: it leaves.
+    /// `None` if the place leaves the queue.
     entering: Option<Entering>,
 }
 
@@ -76,7 +76,7 @@ struct Entering {
     life: u64,
     /// The smallest number that the place may have.
     number: Option<FencingToken>,
-    /// Whether it must have exactly that number.
+    /// Whether the place must have exactly that number.
     is_exact: bool,
 }
 

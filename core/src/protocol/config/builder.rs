@@ -1,4 +1,4 @@
-//! Collects the settings one by one, and checks them all.
+//! Collects the settings of a configuration one by one, and checks them together.
 
 mod bounds;
 
@@ -11,7 +11,7 @@ use super::{AddressMap, Config, ConfigError};
 use crate::endpoint::{Address, Endpoint, EndpointError};
 use crate::protocol::{Credentials, EvictionPolicy, Fleet, Provider, Quorum, Resource, Security, Ttl};
 
-/// Collects settings; [`ConfigBuilder::build`] checks them.
+/// Collects the settings of a configuration; [`ConfigBuilder::build`] checks them.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ConfigBuilder {
@@ -107,12 +107,13 @@ impl ConfigBuilder {
     /// silent.
     ///
     /// The default is for busy hosts. Time in which this process cannot write or read does not
-    /// count, but a server that waits for a processor looks like a silent one. Measured with three
+    /// count, but a server that waits for a processor looks like a silent one. We measured three
     /// servers and a client on 2 cores, next to up to 16 busy loops, writers to disk, or shells
-    /// that start programs: 31 of 136,000 locks and releases took longer than 50 ms, the longest
-    /// 143 ms (median 0.15 ms or less). A container that has used up its CPU quota is stopped for
-    /// up to 100 ms, the period of the quota on Linux. With less than 200 ms, a release on such a
-    /// host can end as [`Unknown`](crate::front::ReleaseError::Unknown) although nothing is wrong.
+    /// that start programs. Of 136,000 locks and releases, 31 took longer than 50 ms, the longest
+    /// 143 ms (the median was 0.15 ms or less). A container that has used up its CPU quota is
+    /// stopped for up to 100 ms, the period of the quota on Linux. With less than 200 ms, a release
+    /// on such a host can end as [`Unknown`](crate::front::ReleaseError::Unknown) although nothing
+    /// is wrong.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
         self
@@ -194,18 +195,18 @@ impl ConfigBuilder {
     /// Turns the restart guard on: a master that has lost its data does not vote before every lock
     /// that it may have forgotten has expired. Default: off.
     ///
-    /// That is `longest_ttl` after the master's return: the longest TTL that any client of these
-    /// masters gives a lock. Without the guard, two clients may hold one lock after a master has
-    /// come back empty (Redis distributed-locks page, "Performance, crash recovery and fsync":
-    /// "delayed restarts").
+    /// Such a master does not vote for `longest_ttl` after its return. This is the longest TTL that
+    /// any client of these masters gives a lock. Without the guard, two clients may hold one lock
+    /// after a master has come back empty (Redis distributed-locks page, "Performance, crash
+    /// recovery and fsync": "delayed restarts").
     ///
     /// A master counts as new whenever it has a new replication id: after a restart, after a flush
     /// of the locks' database, after a promotion, when it gets its first replica, and when its last
     /// one has been away for `repl-backlog-ttl`. The guard does not notice single evicted keys, nor
-    /// an old snapshot that was restored with its marker. It does not cover a split brain, a
-    /// promotion while the old primary is still running: then both vote, unless the URL says how
-    /// many replicas the master has ([`Endpoint::with_replicas`]). Without that, a master with
-    /// replicas has the warning [`Warning::UndeclaredReplicas`](crate::Warning).
+    /// an old snapshot that was restored with its marker. It does not cover a split brain, where a
+    /// replica is promoted while the old primary is still running: then both vote, unless the URL
+    /// says how many replicas the master has ([`Endpoint::with_replicas`]). If the URL does not, a
+    /// master with replicas has the warning [`Warning::UndeclaredReplicas`](crate::Warning).
     ///
     /// Every client of these masters must use the guard with the same TTL and the same number of
     /// masters. A master whose marker ([`Fleet::MARKER`]) says otherwise is a configuration error,
@@ -242,13 +243,13 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets after how long without traffic a `PING` is sent to a master, so that nothing in between
+    /// Sets after how long without traffic a `PING` is sent to a master, so that nothing on the way
     /// closes the connection as idle. Default: never.
     ///
     /// It is for load balancers and managed services that close idle connections, or forget them:
-    /// on a forgotten connection, the next request takes `request_timeout`. Choose less than their
-    /// limit, such as four minutes if that is five. A master that does not answer is reconnected,
-    /// as after any request. An answer is not a vote.
+    /// on a forgotten connection, the next request takes `request_timeout`. Choose a shorter time
+    /// than their limit, such as four minutes for a limit of five. A master that does not answer is
+    /// reconnected, as after any request. The answer to a `PING` is not a vote.
     ///
     /// TCP connections also use the system's keep-alive, after 60 s, which costs nothing and
     /// detects servers that are gone. Zero and more than [`Ttl::MAX`] are refused.
@@ -267,7 +268,7 @@ impl ConfigBuilder {
         self
     }
 
-    /// Sets whether a retry asks one master before the others, which keeps clients that try at the
+    /// Sets whether a retry asks one master before the others. This keeps clients that try at the
     /// same time from splitting the votes. Default: yes. It can be turned off to measure its
     /// effect.
     #[cfg(feature = "internals")]
@@ -277,8 +278,8 @@ impl ConfigBuilder {
     }
 
     /// Sets whether a single try is repeated if clients that asked at the same instant split the
-    /// votes. Default: yes. It can be turned off to measure its effect, and for searches that end
-    /// with the first round.
+    /// votes. Default: yes. It can be turned off to measure its effect, and for an exhaustive
+    /// search that ends with the first round.
     #[cfg(feature = "internals")]
     pub(crate) fn settle_splits(mut self, wanted: bool) -> Self {
         self.settles_splits = wanted;
@@ -297,9 +298,9 @@ impl ConfigBuilder {
     /// Sentinels and cluster nodes report addresses as they know them; behind NAT, or in
     /// containers, the addresses outside differ. Default: the reported address.
     ///
-    /// It is called before each connection is opened, also to the addresses of URLs, on the thread
-    /// that drives the sockets, and must not block. It returns an unknown address unchanged. If it
-    /// panics, the connection goes to the reported address.
+    /// The map is called before each connection is opened, also to the addresses of URLs, on the
+    /// thread that drives the sockets. It must not block, and should return an address that it does
+    /// not know unchanged. If it panics, the connection goes to the reported address.
     pub fn address_map(mut self, map: impl Fn(&Address) -> Address + Send + Sync + 'static) -> Self {
         self.address_map = Some(AddressMap(Arc::new(map)));
         self

@@ -19,7 +19,7 @@ pub enum ConfigError {
         /// How many.
         masters: usize,
     },
-    /// One address is in the list twice: it would vote twice.
+    /// One address is in the list twice, so that the master would vote twice.
     SameMasterTwice {
         /// The address.
         master: String,
@@ -42,16 +42,20 @@ pub enum ConfigError {
     },
     /// A lock of several resources names none.
     NoTarget,
-    /// A lock names more than [`Targets::MAX_WRITTEN`] resources that are written,
-    /// [`Targets::MAX_READ`] that are read, or [`Targets::MAX_BYTES`] of names.
+    /// A lock names more than [`Targets::MAX_WRITTEN`] resources that are written, more than
+    /// [`Targets::MAX_READ`] that are read, or resources whose keys together are longer than
+    /// [`Targets::MAX_BYTES`].
     TooManyTargets,
     /// A lock would share a resource with two groups at once.
     ConflictingGroups {
         /// The resource.
         resource: Resource,
     },
-    /// A lock that was handed over was resumed as another one: of other resources, or as a shared
-    /// one although it was exclusive.
+    /// The request to resume or release a lock that was handed over does not match that lock: it
+    /// names other resources, shares them in another way, or asks for another number of permits.
+    /// Another name for one exclusive resource is not noticed here: it ends as a lock that is not
+    /// held ([`AcquireError::NotHeld`](crate::AcquireError::NotHeld),
+    /// [`ReleaseError::NotOurs`](crate::front::ReleaseError::NotOurs)).
     ResumedAsAnother,
     /// Fair waiting was requested for several resources, shared ones or permits. It is for an
     /// exclusive lock of one resource.
@@ -88,7 +92,7 @@ pub enum ConfigError {
         /// What it must exceed.
         more_than: Duration,
     },
-    /// A span of zero would end every request before its answer, or retry without a pause.
+    /// A span is zero. It would end every request before its answer, or retry without a pause.
     ZeroSpan {
         /// The name of the setting.
         setting: &'static str,
@@ -100,19 +104,19 @@ pub enum ConfigError {
         /// The requested value.
         span: Duration,
     },
-    /// A limit is longer than [`Ttl::MAX`]; the setting may also be unlimited.
+    /// A limit is longer than [`Ttl::MAX`]. The setting may also be `None`, for no limit.
     EndlessLimit {
         /// The name of the setting.
         setting: &'static str,
         /// The requested value.
         limit: Duration,
     },
-    /// The lower bound is above the upper one.
+    /// A setting's lower bound is above its upper one.
     ReversedBounds {
         /// The name of the setting.
         setting: &'static str,
     },
-    /// A limit of zero would refuse everything.
+    /// A limit is zero. It would refuse everything.
     ZeroLimit {
         /// The name of the setting.
         setting: &'static str,
@@ -124,14 +128,14 @@ pub enum ConfigError {
         /// The restart guard's longest TTL.
         longest: Duration,
     },
-    /// A master's URL has `replicas=`, but the restart guard is off: without it a promoted replica
-    /// would not wait for locks that end early there.
+    /// A master's URL has `replicas=`, but the restart guard is off. Without the guard, a promoted
+    /// replica would vote at once, although keys may have ended too early there.
     ReplicasWithoutGuard {
         /// The address.
         master: String,
     },
-    /// A master's server is found by Sentinels or in a cluster, so it changes with each failover,
-    /// and its URL does not say what happens to locks then.
+    /// A master's server is discovered through Sentinels or in a cluster, so it changes with each
+    /// failover, and the URL does not say what a failover may do to locks.
     FailoverUnguarded {
         /// The master.
         master: String,
@@ -142,15 +146,14 @@ pub enum ConfigError {
         /// The master.
         master: String,
     },
-    /// The name is reserved for fencing counters or the restart guard.
+    /// The resource's name begins like one of Quorlock's own keys.
     ReservedResource,
     /// The prefix is longer than 1,024 bytes.
     OversizedPrefix {
         /// Its length.
         bytes: usize,
     },
-    /// With this prefix a resource's key could collide with one of fencing counters or the restart
-    /// guard.
+    /// With this prefix a resource's key could collide with one of Quorlock's own keys.
     ReservedPrefix,
     /// A required environment variable is not set, or is empty.
     UnsetVariable {
@@ -244,7 +247,7 @@ impl fmt::Display for ConfigError {
                 "only an exclusive lock of one resource can be waited for fairly: leave out `fair` for several resources, readers and permits",
             ),
             Self::ResumedAsAnother => f.write_str(
-                "the handed-over lock has other resources or another kind; request the same resources and the same kind to resume it",
+                "the handed-over lock is of other resources, of another kind or of another number of permits; name exactly what it locks",
             ),
             Self::UnusablePermitsAtOnce { permits, most } => {
                 write!(f, "{permits} permits cannot be requested at once: request 1 to {most} of this semaphore")
@@ -259,7 +262,7 @@ impl fmt::Display for ConfigError {
                 f.write_str("the TTL is zero; masters count whole milliseconds, so use 1 ms or more")
             }
             Self::OversizedTtl { ttl } => {
-                f.write_str(&too_long("the TTL", *ttl, "the longest", Ttl::MAX))
+                f.write_str(&too_long("the TTL", *ttl, "the longest possible", Ttl::MAX))
             }
             Self::TtlTooShort { ttl, more_than } => write!(
                 f,
@@ -269,12 +272,12 @@ impl fmt::Display for ConfigError {
             ),
             Self::ZeroSpan { setting } => write!(f, "{setting} is zero; use 1 ms or more"),
             Self::EndlessSpan { setting, span } => {
-                f.write_str(&too_long(setting, *span, "the longest", Ttl::MAX))
+                f.write_str(&too_long(setting, *span, "the longest possible", Ttl::MAX))
             }
             Self::EndlessLimit { setting, limit } => write!(
                 f,
                 "{}; for no limit use {setting}(None)",
-                too_long(setting, *limit, "the longest", Ttl::MAX)
+                too_long(setting, *limit, "the longest possible", Ttl::MAX)
             ),
             Self::ReversedBounds { setting } => {
                 write!(f, "{setting} has its lower bound above its upper one; swap them")
@@ -282,14 +285,14 @@ impl fmt::Display for ConfigError {
             Self::ZeroLimit { setting } => write!(f, "{setting} is zero; use 1 or more"),
             Self::TtlAboveFleet { ttl, longest } => write!(
                 f,
-                "{}; use a shorter one, or give all clients a guard with a longer one",
-                too_long("the TTL", *ttl, "the restart guard's longest", *longest)
+                "{}; use a shorter TTL, or set a longer restart_guard in all clients",
+                too_long("the TTL", *ttl, "the restart guard's longest TTL", *longest)
             ),
             Self::FailoverUnguarded { master } => write!(
                 f,
                 "a failover of {master} would lose locks, and nothing prevents two holders: set a restart guard and \
                  replicas=K, the number of all its replicas; or write failover=durable if the service loses no write that it \
-                 has acknowledged; or failover=may-lose-locks if two holders now and then do no harm"
+                 has acknowledged; or write failover=may-lose-locks if no harm is done when two clients now and then hold one lock"
             ),
             Self::FencedThoughLost { master } => write!(
                 f,
@@ -331,8 +334,8 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Says that a span is longer than the longest one. [`Span`] rounds: if the two print alike, only
-/// the longest is printed.
+/// Says that a span is longer than it may be. [`Span`] rounds: if both print alike, only the
+/// longest possible one is printed.
 fn too_long(what: &str, span: Duration, than: &str, longest: Duration) -> String {
     let [span, longest] = [span, longest].map(|span| Span(span).to_string());
     let of = if span == longest { String::new() } else { format!(" of {span}") };

@@ -38,7 +38,7 @@ pub struct Config {
     pub(crate) max_locks: usize,
     pub(crate) client_name: Option<String>,
     pub(crate) prefix: Arc<str>,
-    /// Without the number of replicas, which differs between masters.
+    /// Its number of replicas is not set here, because it differs between masters.
     pub(crate) fleet: Option<Fleet>,
     pub(crate) allowed_evictions: Vec<EvictionPolicy>,
     pub(crate) wake_ups: bool,
@@ -147,7 +147,7 @@ impl Config {
         self.client_name.as_deref()
     }
 
-    /// Returns what the keys on the masters begin with, before the name of a resource.
+    /// Returns the prefix that all keys on the masters have before the name of a resource.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -216,7 +216,7 @@ impl Config {
         self.security.as_ref()
     }
 
-    /// Returns the same with the transport's TLS, if a master's URL asks for TLS and the
+    /// Returns this configuration with the transport's TLS, if a master's URL asks for TLS and the
     /// configuration has no TLS of its own.
     #[must_use]
     pub fn or_security(mut self, make: impl FnOnce() -> Arc<dyn Security>) -> Self {
@@ -246,8 +246,8 @@ impl Config {
         self.fleet.map_or(Ttl::LONGEST, |fleet| fleet.longest_ttl)
     }
 
-    /// Why a master refused a login. It is no configuration error if the next login may be another
-    /// one without a change of the configuration.
+    /// The cause for a refused login. If the login comes from a password file or a provider, the
+    /// cause is no configuration error, because the next login may be another one.
     pub(crate) fn refused_login(&self, master: &Endpoint, error: ServerError) -> Cause {
         if self.credentials.is_some() || master.password_file().is_some() {
             Cause::LoginRefused(error)

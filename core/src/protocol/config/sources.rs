@@ -54,8 +54,8 @@ impl ConfigBuilder {
         Config::builder(Self::urls(masters))
     }
 
-    /// Returns the URLs of a list. Text after a comma that has no scheme is another host of the URL
-    /// before it (`redis+sentinel://s1,s2/group`).
+    /// Returns the URLs of a list. An entry without a scheme is another host of the URL before it
+    /// (`redis+sentinel://s1,s2/group`).
     pub fn urls(list: &str) -> impl Iterator<Item = &str> {
         let mut rest = list;
         std::iter::from_fn(move || {

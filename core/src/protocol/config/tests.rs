@@ -58,14 +58,14 @@ fn an_endless_span_is_refused_with_its_setting_its_value_and_the_cure() {
     for (endless, says) in [
         (
             three().timeout(beyond),
-            "timeout is longer than the longest, 366 d; for no limit use timeout(None)",
+            "timeout is longer than the longest possible, 366 d; for no limit use timeout(None)",
         ),
         (
             three().longest_hold(Duration::from_secs(400 * 86_400)),
-            "longest_hold of 400 d is longer than the longest, 366 d; for no limit use longest_hold(None)",
+            "longest_hold of 400 d is longer than the longest possible, 366 d; for no limit use longest_hold(None)",
         ),
-        (three().restart_guard(beyond), "restart_guard is longer than the longest, 366 d"),
-        (three().connect_timeout(beyond), "connect_timeout is longer than the longest, 366 d"),
+        (three().restart_guard(beyond), "restart_guard is longer than the longest possible, 366 d"),
+        (three().connect_timeout(beyond), "connect_timeout is longer than the longest possible, 366 d"),
         (three().longest_hold(Duration::ZERO), "longest_hold is zero; use 1 ms or more"),
     ] {
         assert_eq!(said(endless), says);

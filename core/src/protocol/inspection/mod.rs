@@ -38,15 +38,15 @@ pub(crate) struct Verdict {
     pub(crate) state: LockState,
     /// How many masters gave an answer that counts.
     pub(crate) answered: usize,
-    /// How many of them would grant the lock.
+    /// How many masters would grant the lock.
     pub(crate) free: usize,
-    /// Each holder of a key alone, with the number of masters that have its key.
+    /// Each exclusive holder of a key, with the number of masters that have its key.
     pub(crate) holders: Vec<(Holder, usize)>,
     /// Each holder that shares a key, with the number of masters that have its entry.
     pub(crate) sharers: Vec<(Holder, usize)>,
     /// Each group, with the number of masters that have its key.
     pub(crate) groups: Vec<(Group, usize)>,
-    /// How many have something else at the key.
+    /// How many masters have something at the key that is not a lock.
     pub(crate) other_type: usize,
 }
 
@@ -61,7 +61,8 @@ impl Inspection {
         self.verdict.state
     }
 
-    /// Returns whether one holder, or several that share it, have the lock on a quorum of masters.
+    /// Returns whether the lock is held on a quorum of masters, by one holder or by several that
+    /// share it.
     pub fn is_held(&self) -> bool {
         matches!(self.verdict.state, LockState::Held(_) | LockState::Shared(_))
     }
@@ -81,9 +82,9 @@ impl Inspection {
         }
     }
 
-    /// Returns how long the lock stays held if it is neither renewed nor released: as long as a
-    /// quorum of masters has its key, or the entry of one of its sharers. `None` if it is not held,
-    /// or never expires.
+    /// Returns how long the lock stays held if it is neither renewed nor released: that is, how
+    /// long a quorum of masters has its key, or the entry of one of its sharers. `None` if it is
+    /// not held, or never expires.
     pub fn remaining(&self) -> Option<Duration> {
         match self.verdict.state {
             LockState::Held(holding) => holding.remaining,
@@ -99,8 +100,8 @@ impl Inspection {
         largest.filter(|_| is_shared).map(|(group, _)| group)
     }
 
-    /// Returns each holder of a key alone, with the number of masters that have it, in the order in
-    /// which the masters name them. A contended lock can have more than one for a moment.
+    /// Returns each exclusive holder of a key, with the number of masters that have its key, in the
+    /// order in which the masters name them. A contended lock can have more than one for a moment.
     pub fn holders(&self) -> impl Iterator<Item = (Holder, usize)> {
         self.verdict.holders.iter().copied()
     }
@@ -248,9 +249,10 @@ pub enum LockState {
     Shared(Sharing),
     /// No holder has it on a quorum of masters, and a quorum would grant it.
     Free,
-    /// Masters disagree: no holder has a quorum, and none can get the lock alone in this state.
+    /// Masters disagree: no holder has a quorum, and in this state no client can get the lock
+    /// exclusively.
     Split,
-    /// It depends on masters that gave no usable answer.
+    /// The lock's state depends on masters that gave no usable answer.
     Unknown,
 }
 
@@ -262,7 +264,8 @@ pub struct Holding {
     pub holder: Holder,
     /// The number of masters that have its key.
     pub on: usize,
-    /// How long a quorum has the key, unless it is renewed or released; `None` if it never expires.
+    /// How long a quorum has the key, unless the lock is renewed or released; `None` if it never
+    /// expires.
     pub remaining: Option<Duration>,
 }
 
@@ -270,18 +273,18 @@ pub struct Holding {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Sharing {
-    /// How many share it; `None` if fewer masters than a quorum let this user read that. Masters
-    /// name 1,000 at most, so larger numbers are not exact.
+    /// How many holders share it; `None` if fewer masters than a quorum let the connection's user
+    /// read the entries. A master names 1,000 at most, so larger numbers are not exact.
     pub sharers: Option<usize>,
     /// Whether one of them has a token of ours.
     pub is_ours: bool,
     /// The number of masters where the group has the key.
     pub on: usize,
-    /// How long the last of them still has it, unless it is renewed or released; `None` if it never
-    /// expires.
+    /// How long the last holder still has it, unless the lock is renewed or released; `None` if it
+    /// never expires.
     pub remaining: Option<Duration>,
-    /// The number of masters with the mark of a writer that is waiting, or that stopped within the
-    /// last second. On a quorum of masters it keeps new readers out.
+    /// The number of masters with the mark of a writer that is waiting, or that stopped waiting
+    /// within the last second. Marks on a quorum of masters keep new readers out.
     pub wanted_on: usize,
 }
 

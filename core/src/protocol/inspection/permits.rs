@@ -10,8 +10,8 @@ use crate::endpoint::Endpoint;
 /// [`Semaphore::inspect`](crate::front::Semaphore::inspect).
 ///
 /// Each answer is a snapshot: it is for people, for tests and for metrics. To hold a permit, take
-/// one. Each permit is its own lock, and so has its own [`LockState`]. Permits above ours, which
-/// clients with a larger number of permits may hold, are not included.
+/// one. Each permit is its own lock, and so has its own [`LockState`]. Clients with a larger number
+/// of permits may hold permits that this semaphore does not have; those are not included.
 ///
 /// It displays as one sentence, such as `permits 0 and 2 of 4 held`. No token is in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,19 +28,19 @@ pub struct SemaphoreInspection {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PermitsAnswer {
-    /// The content of the permits' keys that exist, in the order of their indices. Holders are
-    /// lettered separately for each permit.
+    /// The content of the permits' keys that exist, in the order of their indices. The letters of
+    /// holders begin again with `a` for each permit.
     pub keys: Vec<(u32, KeyState)>,
-    /// Whether it votes.
+    /// Whether the master votes.
     pub standing: Standing,
-    /// What it reports about itself.
+    /// What the server reports about itself.
     pub server: ServerFacts,
     pub(crate) marker: Marker,
 }
 
 impl PermitsAnswer {
-    /// Returns whether it has replicas although clients use the restart guard without saying so in
-    /// their URLs: the guard alone does not cover a promotion.
+    /// Returns whether the master has replicas that the clients' URLs do not declare although the
+    /// clients use the restart guard: the guard alone does not cover a promotion.
     pub fn has_undeclared_replicas(&self) -> bool {
         self.server.has_replicas() && self.marker.declares_no_replicas()
     }

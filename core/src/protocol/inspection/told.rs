@@ -15,7 +15,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Returns its number among the holders of the inspection, from zero.
+    /// Returns the holder's number among the holders of the inspection, from zero.
     pub fn number(self) -> usize {
         self.number
     }
@@ -55,9 +55,9 @@ pub struct MasterAnswer {
     pub key: KeyState,
     /// The group that shares the key, if one does: [`Group::READERS`] for readers.
     pub group: Option<Group>,
-    /// Whether it votes.
+    /// Whether the master votes.
     pub standing: Standing,
-    /// What it reports about itself.
+    /// What the server reports about itself.
     pub server: ServerFacts,
     pub(crate) marker: Marker,
 }
@@ -77,16 +77,16 @@ pub enum KeyState {
     },
     /// Entries of the holders that share the lock.
     Shared {
-        /// How many of them have not ended; `None` if the connection's user may not read them. A
-        /// master names 1,000 at most.
+        /// How many holders have an entry that has not ended; `None` if the connection's user may
+        /// not read the entries. A master names 1,000 at most.
         sharers: Option<usize>,
         /// Whether one of them has a token of ours.
         is_ours: bool,
-        /// The remaining life of the key: until the last of them has ended. `None` if it never
+        /// The remaining life of the key, which is that of the last entry. `None` if it never
         /// expires.
         remaining: Option<Duration>,
-        /// How long the mark of a waiting writer keeps new ones out; `None` if there is no mark, or
-        /// it may not be read.
+        /// How long the mark of a waiting writer keeps new holders out; `None` if there is no mark,
+        /// or the user may not read it.
         wanted: Option<Duration>,
     },
     /// Something that is not a string, and so not a lock.
@@ -97,15 +97,15 @@ pub enum KeyState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Standing {
-    /// It votes, or no restart guard is in use.
+    /// The master votes, or no restart guard is in use.
     Votes,
-    /// It is under the restart guard and does not vote yet.
+    /// The master is under the restart guard and does not vote yet.
     Quarantined {
         /// How long it will still not vote.
         remaining: Duration,
     },
-    /// It has lost its data, and no request under the restart guard has reached it since. The next
-    /// one begins its quarantine.
+    /// The master has lost its data, and no request under the restart guard has reached it since.
+    /// The next one begins its quarantine.
     Unnoticed {
         /// How long it will not vote from then on.
         quarantine: Duration,
@@ -131,8 +131,8 @@ pub struct ServerFacts {
 }
 
 impl MasterAnswer {
-    /// Returns whether it has replicas although clients use the restart guard without saying so in
-    /// their URLs: the guard alone does not cover a promotion.
+    /// Returns whether the master has replicas that the clients' URLs do not declare although the
+    /// clients use the restart guard: the guard alone does not cover a promotion.
     pub fn has_undeclared_replicas(&self) -> bool {
         self.server.has_replicas() && self.marker.declares_no_replicas()
     }
@@ -153,12 +153,12 @@ impl Marker {
 /// The restart guard's marker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Marker {
-    /// There is none, or it may not be read.
+    /// There is no marker, or the user may not read it.
     Absent,
-    /// The server does not report enough to judge it.
+    /// The server does not report enough to judge the marker.
     Unknown,
     Present {
-        /// Whether it was written since the server started.
+        /// Whether the marker was written since the server started.
         is_own: bool,
         /// How long the master will not vote yet.
         left: Duration,

@@ -8,7 +8,7 @@ use crate::protocol::{ConfigError, Resource, Seats};
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct Permits {
     pub(super) name: Resource,
-    /// The name under which callers wait for it. No lock has it.
+    /// The name under which callers wait for a permit. No lock has this name.
     pub(super) queue: Resource,
     pub(super) mode: Mode,
     /// The held permits.
@@ -16,7 +16,7 @@ pub(super) struct Permits {
 }
 
 impl Targets {
-    /// One of `of` permits.
+    /// The target of one permit of a semaphore with `of` permits.
     pub(crate) fn permit(name: Resource, of: u32) -> Result<Self, ConfigError> {
         let permits = u16::try_from(of).ok().filter(|of| (1..=Self::MAX_PERMITS).contains(of));
         let of = permits.ok_or(ConfigError::UnusablePermits { permits: of })?;
