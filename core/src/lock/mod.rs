@@ -65,7 +65,7 @@ pub(crate) struct Lock {
     stage: Stage,
 }
 
-// Nearly every lock has asked, so the large variant sets the right size.
+// Nearly every lock is in the large variant `Asked`: a smaller enum would save nothing.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Stage {
@@ -115,7 +115,7 @@ enum Next {
     Gone,
     NotAcquired(AcquireError),
     Released(ReleaseOutcome),
-    // Reports: see there.
+    // For the bid: the variants of `Report` with these names.
     RoundLost(LostRound),
     Refused(Refused),
     Named(MasterId, Answer),
@@ -128,8 +128,8 @@ enum Next {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Report {
     Nothing,
-    /// Nothing, and nothing changed for others: the lock's state is the same, and its deadline is
-    /// no nearer.
+    /// Nothing to report, and nothing changed for others: the lock's state is the same, and its
+    /// deadline is no nearer.
     Unchanged,
     /// A round was lost: [`Lock::undo`] or [`Lock::give_back`] comes next.
     RoundLost(LostRound),
@@ -171,7 +171,7 @@ impl Lock {
     }
 
     /// Releases a lock that was granted to another locker. With `life` its keys stay for that long.
-    /// For one resource it is unknown whether the token holds it alone or shares it: an immediate
+    /// It is unknown whether the token holds a single resource alone or shares it: an immediate
     /// release handles both.
     pub(crate) fn released(
         id: LockId,
@@ -205,7 +205,7 @@ impl Lock {
         }
     }
 
-    /// The first of them.
+    /// The first of its seats.
     pub(crate) fn seat(&self) -> Option<u16> {
         self.seats()?.numbers().next()
     }
