@@ -1,4 +1,4 @@
-//! Asking masters about any holder's lock, and having its keys deleted.
+//! Commands about locks of any holder: ask the masters about them, or have their keys deleted.
 
 use super::Machine;
 use super::table::{Place, Slot, Task};

@@ -16,8 +16,8 @@ pub enum Output<'a> {
         master: MasterId,
         /// The new connection's number.
         generation: u32,
-        /// The address to connect to. It may change, and it is not always the master's: where
-        /// masters are discovered, connections to the servers that are asked are also opened.
+        /// The address to connect to. It may differ each time, and it is not always the master's:
+        /// to discover a master, the machine first connects to other servers and asks them.
         address: Address,
     },
     /// Write these bytes to a connection, after all earlier ones.

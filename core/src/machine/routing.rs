@@ -1,4 +1,5 @@
-//! Connections: orders down, answers up, the outputs at both ends, and the next deadline.
+//! Passes orders down to connections and answers up to locks. Returns the outputs of both, and the
+//! next deadline.
 
 use super::{Machine, Output, Wake, WakeReason};
 use crate::connection::{Answers, Connection, DriverTask, RunId, Upward};
@@ -58,8 +59,8 @@ impl<E: Entropy> Machine<E> {
                     }
                 }
             } else if let Some(freed) = self.freed.pop_front() {
-                // Before any answer: the next lock's request goes into the same write as the last
-                // one's release.
+                // This comes before any answer: so the next lock's request goes into the same write
+                // as the last one's release.
                 self.advance(freed, now);
             } else if let Some((master, upward)) = self.answers.next() {
                 match upward {

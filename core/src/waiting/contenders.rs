@@ -21,7 +21,7 @@ const KEPT: usize = 1024;
 #[derive(Clone, Debug, Default)]
 struct Contender {
     front: Front,
-    /// `None` before the first release, and as long as no other process wants the lock.
+    /// `None` while no lock waits and nothing is remembered about rivals.
     known: Option<Box<Known>>,
 }
 
@@ -37,8 +37,8 @@ impl Contender {
         self.known.as_ref().map_or(0, |known| known.queue.len())
     }
 
-    /// Whether a lock waits. Knowledge about a resource is dropped if it equals that of one that
-    /// was never wanted.
+    /// Whether a lock waits. If none does, what is known about the resource is dropped if it equals
+    /// what is known about a resource that was never wanted.
     fn still_waited_for(&mut self) -> bool {
         let waits = self.waiting() > 0;
         if !waits && self.known.as_ref().is_some_and(|known| known.pace == Pace::default()) {
