@@ -45,7 +45,7 @@ pub(super) enum Tracking {
     Denied,
 }
 
-/// Two waits within this time are treated as one: turning tracking on and off costs a request each.
+/// How long tracking stays on after the last wait: turning it on and off costs a request each.
 const LINGERS: Duration = Duration::from_secs(5);
 
 impl Connection {

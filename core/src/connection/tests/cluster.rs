@@ -63,7 +63,7 @@ fn nodes_that_are_not_the_owner_say_who_is() {
     guided.0.submit(Action::Acquire, 1);
     guided.node("master", "-MOVED 3387 c:3");
     assert_eq!(guided.told(), ["close 1", "open 2 c:3"]);
-    // A replica says so, too. Without a host it is another port of the same host.
+    // A replica names the owner, too. A name without a host is another port of the same host.
     guided.node("replica", "-MOVED 3387 :4");
     assert_eq!(guided.told(), ["close 2", "open 3 c:4"]);
     guided.owner();

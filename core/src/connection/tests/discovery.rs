@@ -49,7 +49,7 @@ impl Guided {
         connection.closed(connection.generation, cause, *now, answers);
     }
 
-    /// The sentinel that is connected names this server, and knows no others.
+    /// The sentinel that is connected names this server, and knows no other sentinels.
     fn named(&mut self, port: &str) {
         self.stands();
         assert_eq!(self.told(), [ASKED]);
@@ -167,7 +167,8 @@ fn a_silent_sentinel_leaves_time_for_the_next_one() {
     guided.0.pass(ms(50));
     assert_eq!(failed(guided.0.answered()[0]).unwrap().1, Fate::NotSent);
     assert_eq!(guided.fault(), Some(Cause::NoConnection { waited: ms(100) }));
-    // The server has its own time. Then the search asks whether another one has become the primary.
+    // Opening the connection to the server has a limit of its own. After it the search asks whether
+    // another server has become the primary.
     guided.0.pass(ms(49));
     assert_eq!(guided.told(), [""; 0]);
     guided.0.pass(ms(1));

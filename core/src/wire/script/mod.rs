@@ -56,8 +56,7 @@ pub use replicas::REPLICATED;
 pub(crate) use replicas::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, replicated};
 pub use seat::TAKE;
 
-/// All scripts: first those that each master gets in the greeting, then those that only some locks
-/// need.
+/// All scripts, except those for masters with replicas.
 #[cfg(any(test, feature = "internals"))]
 pub const ALL: [&Script; 25] = [
     &RELEASE,
