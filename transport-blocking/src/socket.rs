@@ -100,7 +100,7 @@ impl Socket {
         }
     }
 
-    /// Whether it must be read although the poll reports no event.
+    /// Whether the socket must be read although the poll reports no event.
     pub(crate) fn has_fault(&self) -> bool {
         match self {
             Self::Tcp(_) => false,
