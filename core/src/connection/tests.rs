@@ -25,7 +25,7 @@ struct Alone {
 }
 
 impl Alone {
-    /// Before the master's first reply.
+    /// A connection that waits for the master's first reply.
     fn greeting(settings: ConfigBuilder) -> Self {
         let config = settings.build().unwrap();
         let id = config.master_ids().next().unwrap();

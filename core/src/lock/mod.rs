@@ -359,7 +359,7 @@ impl Lock {
     fn go_on(&mut self, next: Next, effects: &mut Effects<'_>) -> Report {
         let lock = self.base.id;
         let Stage::Asked(keys, phase) = &mut self.stage else {
-            debug_assert!(matches!(next, Next::Stay), "a lock that asks nobody goes on");
+            debug_assert!(matches!(next, Next::Stay), "only a lock that has asked masters changes its phase");
             return Report::Nothing;
         };
         match next {

@@ -89,7 +89,7 @@ impl Lock {
         effects: &'a mut Effects<'e>,
     ) -> Option<(&'a mut Clearing, Context<'a, 'e>)> {
         let Self { base, stage: Stage::Asked(keys, Phase::Clearing(clearing)) } = self else {
-            debug_assert!(false, "a lock that is not between two attempts is told what to do there");
+            debug_assert!(false, "a command for the time between attempts comes at another time");
             return None;
         };
         Some((clearing, Context { base, keys, effects }))

@@ -327,7 +327,7 @@ fn bid_of<'a>(place: &'a mut Place, contenders: &Contenders, targets: &Targets) 
             Some(bid.get_or_insert_with(|| Box::new(Bid::of_asking(contenders.lets_pass(targets)))))
         }
         Place::Behind(_) | Place::Gone => {
-            debug_assert!(false, "a lock that was not asked for anything reports");
+            debug_assert!(false, "a lock behind others, or one that has ended, has a report");
             None
         }
     }

@@ -107,7 +107,7 @@ fn the_next_sentinel_is_asked_where_one_does_not_know_or_is_not_there() {
     guided.told();
     guided.0.hear(b"*-1\r\n");
     assert_eq!(guided.told(), ["close 1", "open 2 b:26379"]);
-    // The request waits for it.
+    // The request waits for the answer of the next sentinel.
     assert_eq!((guided.fault(), guided.0.answered().len()), (None, 0));
 
     guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
@@ -220,7 +220,7 @@ fn a_sentinel_that_names_a_replica_is_not_believed() {
     guided.stands();
     guided.told();
     guided.0.hear(b"%1\r\n$4\r\nrole\r\n$7\r\nreplica\r\n");
-    // It is soon asked again: a failover is under way.
+    // The sentinel is soon asked again: a failover is under way.
     assert_eq!(guided.fault(), Some(Cause::Replica));
     guided.told();
     guided.0.pass(ms(13));
@@ -282,7 +282,7 @@ fn sentinels_that_have_led_nowhere_make_room_for_others() {
         guided.fails(refused());
         guided.told()
     };
-    // More than are kept.
+    // More sentinels than are kept.
     assert_eq!(tells(&mut guided, 1..41), ["close 2", "open 3 x:1"]);
     guided.fails(refused());
     assert_eq!(guided.told(), ["close 3", "open 4 x:2"]);
