@@ -22,7 +22,7 @@ pub(crate) struct Caller {
 
 #[derive(Default)]
 struct Line {
-    /// A thread that calls the connector is running.
+    /// Whether a thread that calls the connector is running.
     is_calling: bool,
     /// The next opening for which the connector is called.
     next: Option<Ask>,

@@ -68,7 +68,7 @@ enum State {
     Opening { since: Instant, securing: bool },
     /// A sentinel is being asked for the master's address.
     Asking { since: Instant, inquiry: Box<Inquiry> },
-    /// It is open, and the handshake is under way.
+    /// The connection is open, and the handshake is under way.
     Greeting { since: Instant, handshake: Box<Handshake> },
     /// Requests may be sent.
     Ready,

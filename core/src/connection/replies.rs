@@ -88,7 +88,7 @@ impl Connection {
             // The native command fails for a key of another type, or for a refused write. Then the
             // script decides, so that the outcome is the same on every server.
             if matches!(error, ServerError::UnknownCommand | ServerError::NoPerm) {
-                // A proxy in between does not know it, or an ACL denies it.
+                // A proxy in between does not know the command, or an ACL denies it.
                 self.native_release = None;
             }
             self.repeat(&sent.request, at);
@@ -248,7 +248,7 @@ impl Connection {
     fn interpret_error(&self, text: &[u8], is_plain: bool) -> Result<Answer, Cause> {
         let error = ServerError::classify(text);
         if error == ServerError::ReadOnly {
-            // It has become a replica. A new connection may lead to the primary.
+            // The server has become a replica. A new connection may lead to the primary.
             return Err(Cause::Server(error));
         }
         // A missing script has done nothing, and neither has a node that redirects us.

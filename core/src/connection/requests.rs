@@ -98,7 +98,7 @@ impl Connection {
                 return;
             }
             if acquisition.is_some() {
-                // It was never sent, so there is nothing to release.
+                // The acquisition was never sent, so there is nothing to release.
                 return answers.answer(self.id, request, Answer::No);
             }
         }

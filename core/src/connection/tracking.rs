@@ -38,8 +38,8 @@ pub(crate) enum News {
 pub(super) enum Tracking {
     #[default]
     Off,
-    /// It was requested; keys read before the confirmation are not watched. A lock last waited at
-    /// `waited_at`.
+    /// Tracking was requested; keys read before the confirmation are not watched. A lock last
+    /// waited at `waited_at`.
     On { confirmed: bool, waited_at: Instant },
     /// The server does not support it, or denies it.
     Denied,

@@ -21,7 +21,7 @@ const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Former {
     run_id: RunId,
-    /// It was still up at this instant.
+    /// The server was still up at this instant.
     heard_at: Instant,
 }
 

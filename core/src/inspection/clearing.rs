@@ -31,7 +31,7 @@ pub(crate) struct Clearance {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Progress {
     tries: u8,
-    /// Whether it was asked again because its connection had been quiet for long.
+    /// Whether the master was asked again because its connection had been quiet for long.
     is_repeated: bool,
     outcome: Option<Result<Deletion, Cause>>,
 }

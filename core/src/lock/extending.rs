@@ -34,7 +34,7 @@ pub(super) struct Extension {
     /// The caller's number for it; `None` is renewal.
     caller: Option<ExtensionId>,
     stage: Stage,
-    /// Masters on which it has restored the lock.
+    /// Masters on which this extension has restored the lock.
     healed: MasterSet,
 }
 

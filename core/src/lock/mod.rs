@@ -84,7 +84,7 @@ enum Phase {
     Clearing(Clearing),
     Resuming(Resuming),
     Held(Held),
-    /// Its holder has been notified that it is lost.
+    /// The holder has been notified that the lock is lost.
     Gone,
     Releasing(Releasing),
 }
@@ -92,11 +92,11 @@ enum Phase {
 /// The state of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum State {
-    /// It has asked no master yet.
+    /// The lock has asked no master yet.
     Queued,
     Sought,
     Held,
-    /// It is no longer sought or held.
+    /// The lock is no longer sought or held.
     LetGo,
     /// Nothing refers to it, and its number may be reused. A lock whose last event has yet to be
     /// taken is still `LetGo`: so a table by number can distinguish the event's receiver from the

@@ -84,14 +84,14 @@ pub enum WakeReason {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MasterState {
-    /// Its connection is being opened, and no attempt has failed yet.
+    /// The connection is being opened, and no attempt has failed yet.
     Opening,
-    /// It is connected and votes.
+    /// The master is connected and votes.
     Ready {
         /// What its operator should know; empty if all is well.
         warnings: Vec<Warning>,
     },
-    /// It has no vote, for this reason. The next attempt to connect follows after
+    /// The master has no vote, for this reason. The next attempt to connect follows after
     /// `reconnect_delay`.
     Down(Cause),
 }

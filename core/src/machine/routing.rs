@@ -43,9 +43,9 @@ impl Link {
 }
 
 impl<E: Entropy> Machine<E> {
-    /// Passes orders down and answers up until there are none. Each lock makes a bounded number of
-    /// orders for an answer, and each order is answered a bounded number of times, most of them
-    /// later.
+    /// Passes orders down and answers up until there are none. That ends: for each answer a lock
+    /// gives a bounded number of orders, and each order is answered a bounded number of times,
+    /// mostly later.
     pub(super) fn settle(&mut self, now: Instant) {
         self.due.now = now;
         loop {

@@ -29,7 +29,7 @@ pub(super) enum Place {
     Front(Option<Box<Bid>>),
     /// Behind others.
     Behind(Places),
-    /// It has ended.
+    /// The lock has ended.
     Gone,
 }
 

@@ -68,7 +68,7 @@ pub(super) enum Plan {
     Asking { first_leads: bool },
     /// Other processes get their turn until then.
     Pause { until: Instant },
-    /// It waits after a lost attempt, or listens before the first one.
+    /// The lock waits after a lost attempt, or listens before the first one.
     Waiting(Waiting),
 }
 

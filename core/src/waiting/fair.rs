@@ -34,7 +34,7 @@ impl Bid {
             return;
         }
         if lock.queue_place().is_some() {
-            // Sharers do not take turns with a queue; another mark keeps them out.
+            // A queue does not keep new sharers out. If sharers hold the lock, a mark does that.
             if lock.keeps_its_place(quorum) && !self.meets_sharers(lock) {
                 lock.agree_on_number(effects);
                 // The place's life may have begun when the round did.
@@ -70,7 +70,7 @@ impl Bid {
         }
     }
 
-    /// It may be time to renew the place.
+    /// Renews the place if that is due.
     pub(super) fn renew_place(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let is_due = self.renews_at.is_some_and(|at| at <= now);

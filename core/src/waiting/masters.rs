@@ -17,7 +17,7 @@ const WHOLE: Duration = Duration::from_millis(1);
 pub(super) enum Key {
     /// Nothing is known, and no notification will come.
     Unknown,
-    /// It is free, or has changed since it was read.
+    /// The key is free, or has changed since it was read.
     Free,
     /// Another held it when it was read: `by` is the fingerprint of its token. It expires at
     /// `until`, unless renewed; a notification comes if it is `watched`.

@@ -273,8 +273,8 @@ mod tests {
             "=4\r\nxxx:\r\n",
             "%1\r\n*0\r\n:1\r\n",
             "*1\r\n$-1\r\n",
-            // They cannot be keys: the crate's hash table would hold one or two equal ones by
-            // chance.
+            // Floating-point numbers cannot be keys: the crate's hash table would hold one or two
+            // equal ones by chance.
             "%2\r\n,nan\r\n:1\r\n,nan\r\n:2\r\n",
             "~2\r\n,0\r\n,-0\r\n",
         ] {

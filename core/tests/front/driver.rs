@@ -33,9 +33,9 @@ pub enum Manner {
     Interrupted,
     /// Never accepts any.
     Full,
-    /// It reports that it accepted none, without an error.
+    /// Reports that it accepted none, without an error.
     Nothing,
-    /// The other side has gone.
+    /// Fails, because the other side has gone.
     Broken,
     /// There is no socket: each opening fails in the turn that asked for it.
     Unreachable,

@@ -202,7 +202,7 @@ fn a_waiter_that_reaches_one_master_blocks_no_other_waiter() {
     }
     world.acquire_by(1, &fair());
     world.pass(ms(200));
-    // The third one reaches the first two.
+    // The third process reaches the first two masters.
     world.masters[2].flow = Flow::BlackHole;
     let third = world.acquire_by(2, &fair());
     world.pass(ms(200));

@@ -164,7 +164,7 @@ fn a_waiter_behind_a_slow_first_master_is_notified_by_the_others() {
         let mut world = processes(3, 2);
         let held = world.acquire(&wanted(1));
         assert_eq!(granted(&mut world, 0), [(held, 0)]);
-        // Its answers arrive after the others have been asked.
+        // The slow master's answers arrive after the others have been asked.
         world.masters[slow].delay = ms(15);
         let waits = world.acquire_by(1, &wanted(1));
         world.pass(ms(500));

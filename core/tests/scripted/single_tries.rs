@@ -137,7 +137,7 @@ fn votes_asked_for_while_a_split_stays(held: usize) -> [usize; 2] {
 #[test]
 fn a_client_that_settles_a_split_asks_no_other_master_once_the_first_has_refused() {
     let asked = [0, 1].map(votes_asked_for_while_a_split_stays);
-    // Both worlds ask the same master first: in one of them it refuses, in the other it grants.
+    // Both worlds ask the same master first: in one world it refuses, in the other it grants.
     let first = usize::from(asked[0][0] < asked[0][1] || asked[1][0] < asked[1][1]);
     let other = 1 - first;
     assert!(asked[first][first] > 1, "{asked:?}");

@@ -286,8 +286,8 @@ fn sentinels_that_have_led_nowhere_make_room_for_others() {
     assert_eq!(tells(&mut guided, 1..41), ["close 2", "open 3 x:1"]);
     guided.fails(refused());
     assert_eq!(guided.told(), ["close 3", "open 4 x:2"]);
-    // The first one is unreachable, and is replaced by another one, which is asked after the next
-    // pause: places that keep naming others are not followed without a pause.
+    // The first sentinel is unreachable, and is replaced by another one, which is asked after the
+    // next pause: places that keep naming others are not followed without a pause.
     let told = tells(&mut guided, 101..102);
     assert!(told[1].ends_with(" x:3"), "{told:?}");
     let mut asked = Vec::new();

@@ -91,9 +91,9 @@ pub const ALL: [&Script; 25] = [
 pub struct Script {
     /// A unique number below 64.
     pub number: u8,
-    /// What it does, for messages.
+    /// What the script does, for messages.
     pub name: &'static str,
-    /// Its source.
+    /// The source of the script.
     pub text: &'static str,
     /// The SHA-1 of the source, in lower-case hexadecimal: the argument of EVALSHA.
     pub sha1_hex: &'static str,

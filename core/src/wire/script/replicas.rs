@@ -164,7 +164,7 @@ pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
 );
 pub(crate) const TAKE_REPLICATED: Script =
     behind!([CHECK], TAKE.text, 26, "take replicated", "7d54010ff92beb759eb6f6f4e544d27c14c48ece");
-/// Its `Yes` is no vote and writes nothing: each vote checks the marker itself.
+/// The `Yes` of this script is no vote and writes nothing: each vote checks the marker itself.
 pub(crate) const ATTEND_REPLICATED: Script = script!(
     [CHECK, unread(ATTEND.text)[0], unread(ATTEND.text)[1]],
     27,
