@@ -9,8 +9,8 @@ use crate::protocol::{ExtendError, ExtensionId, LossCause, ReleaseOutcome, Resum
 use crate::time::Instant;
 
 impl Lock {
-    /// Returns whether the grant is still valid when its caller takes it; if not, the lock is still
-    /// sought.
+    /// The caller takes the grant. Returns until when it is valid; `None` if it no longer is, and
+    /// then the lock is still sought.
     pub(crate) fn take(&mut self, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
             return (None, Report::Nothing);

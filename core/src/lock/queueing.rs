@@ -19,9 +19,9 @@ use crate::protocol::{
 /// The state of fair waiting.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queueing {
-    /// `None` before the first attempt, and while it waits without one.
+    /// `None` before the first attempt, and while the lock waits without a place.
     place: Option<QueuePlace>,
-    /// Whether it waits without a place.
+    /// Whether the lock waits without a place.
     is_out: bool,
     /// The largest number that a master gave the place before a quorum had one number: masters with
     /// another one get this one.

@@ -66,7 +66,7 @@ pub(super) enum Plan {
     /// came first and now asks the others. It is false if the key on that master may have been held
     /// all the time.
     Asking { first_leads: bool },
-    /// Other processes get their turn until then.
+    /// Other processes get their turn until this instant.
     Pause { until: Instant },
     /// The lock waits after a lost attempt, or listens before the first one.
     Waiting(Waiting),
