@@ -121,8 +121,8 @@ impl Bid {
     }
 
     /// The only master that was asked refused. Nothing must be undone, and nothing new is known
-    /// about the others. A rival that came first here is assumed to have them, too, unless the key
-    /// here may have been held since before it became free on the others.
+    /// about the others. A rival that came first on this master is assumed to get the others, too,
+    /// unless the key may have been held here since before it became free on the others.
     pub(super) fn turned_away(&mut self, refused: Refused, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         self.came_at.get_or_insert(refused.since);

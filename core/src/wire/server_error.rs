@@ -20,7 +20,7 @@ pub enum ServerError {
     Loading,
     /// `BUSY` or `UNKILLABLE`: a script of another client keeps the server busy.
     Busy,
-    /// `MASTERDOWN`: a replica that has lost its master.
+    /// `MASTERDOWN`: the server is a replica that has lost its master.
     MasterDown,
     /// `NOAUTH`: the server requires a password and got none.
     NoAuth,
