@@ -1,4 +1,4 @@
-//! Problem: to see the contract of the bare machine, before you write a transport.
+//! Problem: you want to see the contract of the bare machine, before you write a transport.
 //!
 //! One lock over the masters that the command line names, driven by hand on blocking sockets of the
 //! standard library. Real drivers never wait for one socket; this one shows the contract and
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
 
-        // Hand in what has come before the time is told.
+        // Hand in what has arrived, and only then the time.
         let mut buffer = [0; 4096];
         for (master, (generation, socket)) in &mut sockets {
             match socket.read(&mut buffer) {

@@ -1,5 +1,5 @@
-//! How long it takes that all who wait for one lock give up at the same instant, for 20,000 and
-//! 80,000 waiters in turns.
+//! Measures how long it takes when all waiters of one lock give up at the same instant: 20,000 and
+//! 80,000 waiters, in turns.
 
 #![allow(clippy::print_stdout)] // A command: its results are its output.
 
@@ -10,7 +10,7 @@ use quorlock_core::{
     Acquire, Config, Entropy, EntropyFailed, Event, Instant, Machine, Output, Resource, Ttl,
 };
 
-/// Interleaved rounds; the figures are their medians.
+/// How many rounds are run with each number of waiters. The figures are their medians.
 const ROUNDS: usize = 7;
 
 struct Zeros;

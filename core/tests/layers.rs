@@ -1,4 +1,4 @@
-//! The rooms of `core/src` use only themselves and rooms below: every import is held against the
+//! The rooms of `core/src` use only themselves and rooms below: every import is compared with the
 //! table in `src/lib.rs`.
 
 use std::fs;

@@ -1,9 +1,10 @@
 //! Problem: an entry of a shared cache has become old, and all requests of all machines notice it
-//! at once. Only one of them should compute the new entry, and no request should read half of one.
+//! at once. Only one of them should compute the new entry, and no request should read an entry that
+//! is half old and half new.
 //!
-//! Requests read the entry under a reader's lock, many at a time. One that finds it old asks for
-//! the writer's lock and looks again, because another one may have been faster. The writer that has
-//! refilled the entry becomes a reader (`downgrade`), so that it reads what it has written.
+//! Requests read the entry under a reader's lock, many at a time. A request that finds it old takes
+//! the writer's lock and looks again, because another request may have been faster. The writer that
+//! has refilled the entry becomes a reader (`downgrade`), so that it reads what it has written.
 //!
 //! Run: `cargo run -p quorlock-blocking --example cache_refill`, on embedded masters, or on those
 //! that `QUORLOCK_MASTERS` names.

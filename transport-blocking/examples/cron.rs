@@ -2,7 +2,7 @@
 //!
 //! Three machines, here threads with a locker each, try for a lock that is named after the run. One
 //! gets it, and runs the job under a lock that is renewed and fenced. The others skip the job. If
-//! one group with Sentinels is all that there is, see `cron_sentinel`.
+//! your only masters are one group with Sentinels, see `cron_sentinel`.
 //!
 //! Run: `cargo run -p quorlock-blocking --example cron`, on embedded masters.
 //!
@@ -20,8 +20,8 @@ use std::time::Duration;
 use quorlock_blocking::{AcquireError, FencingToken, Locker};
 use quorlock_embedded::Masters;
 
-/// Where the reports go. It takes none whose fencing token is smaller than one before, so that a
-/// machine which stood still writes nothing late.
+/// Where the reports go. It refuses a report whose fencing token is smaller than an earlier one, so
+/// that a machine that was paused writes nothing late.
 #[derive(Default)]
 struct Archive {
     largest: Option<FencingToken>,
@@ -50,10 +50,10 @@ fn nightly(machine: &str, hour: &str, locker: &Locker, archive: &Mutex<Archive>)
             println!("{machine}: another machine runs it, or has run it");
             return Ok(false);
         }
-        // Nobody can say whether it runs: a person should know.
+        // It is unknown whether the job runs: an operator should know.
         Err(error) => return Err(format!("{machine}: {error}")),
     };
-    let token = guard.fencing_token().ok_or("it was asked for a fencing token")?;
+    let token = guard.fencing_token().ok_or("the fenced lock has no fencing token")?;
     println!("{machine}: runs it, with fencing token {token}");
     // The work; renewal goes on meanwhile.
     thread::sleep(Duration::from_millis(300));

@@ -1,6 +1,6 @@
 //! Problem: a job must be done once each night although every machine starts it, and the only
 //! masters are one group with Sentinels. A replica that is promoted may not know the lock, and the
-//! old primary may go on.
+//! old primary may still grant locks.
 //!
 //! `replicas=2` in the URL makes a vote count only if both replicas have confirmed it, and under
 //! the restart guard a new primary grants nothing for the longest TTL. The job's archive refuses
@@ -31,13 +31,13 @@ use std::time::{Duration, Instant};
 use quorlock_blocking::quorlock_core::ConfigBuilder;
 use quorlock_blocking::{FencingToken, Locker};
 
-/// How long a lock lives without renewal. Longer than a replica needs to follow again after it was
-/// away, or each failover ends the job.
+/// How long a lock lives without renewal. It must be longer than a replica needs to follow again
+/// after it was away, or each failover ends the job.
 const TTL: Duration = Duration::from_secs(2);
 const WORK: Duration = Duration::from_secs(4);
 const MACHINES: [&str; 3] = ["ariel", "belinda", "cordelia"];
 
-/// Where the reports go. It takes none whose fencing token is smaller than one before.
+/// Where the reports go. It refuses a report whose fencing token is smaller than an earlier one.
 #[derive(Default)]
 struct Archive {
     largest: Option<FencingToken>,
@@ -57,7 +57,7 @@ fn nightly(machine: &str, locker: &Locker, archive: &Mutex<Archive>) -> Result<(
             let _ = guard.release().wait();
             return Ok(());
         }
-        let token = guard.fencing_token().ok_or("it was asked for a fencing token")?;
+        let token = guard.fencing_token().ok_or("the fenced lock has no fencing token")?;
         println!("{machine}: runs the job, with fencing token {token}");
         // The work, in small steps: each looks whether the lock is still ours.
         let end = Instant::now() + WORK;

@@ -99,13 +99,13 @@ impl Reactor {
     }
 }
 
-/// A task that may go on.
+/// Whether a task must be polled, and the waker that ends the reactor's sleep.
 struct Ready(AtomicBool, Arc<mio::Waker>);
 
 impl Wake for Ready {
     fn wake(self: Arc<Self>) {
         if !self.0.swap(true, Ordering::AcqRel) {
-            // It fails only where the poll is gone.
+            // It fails only if the poll is gone.
             let _ = self.1.wake();
         }
     }
@@ -133,7 +133,7 @@ fn run(
     Ok(())
 }
 
-// What a locker needs of it.
+// What a locker needs from the runtime.
 
 #[derive(Clone)]
 struct Own(Arc<Reactor>);
@@ -146,8 +146,8 @@ impl Runtime for Own {
         Alarm { reactor: Arc::clone(&self.0), number: self.0.number(), at: Instant::now() + span }
     }
 
-    /// Embedded masters have numbers as addresses, which need no looking up. Names are to be asked
-    /// for on another thread.
+    /// Embedded masters have numeric addresses, which need no resolver. Resolve names on another
+    /// thread, because the system's resolver blocks.
     async fn resolve(self, host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok((host.as_str(), port).to_socket_addrs()?.collect())
     }
@@ -189,8 +189,8 @@ impl Socket for Stream {
         self.direct.clone()
     }
 
-    /// The waker is registered before the socket is looked at, so that nothing falls between the
-    /// two.
+    /// The waker is registered before the socket is read, so that bytes that arrive in between are
+    /// not missed.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], _: bool) -> Poll<io::Result<usize>> {
         loop {
             let is_registered = self.poll_readable(cx).is_pending();

@@ -1,4 +1,5 @@
-//! Problem: to see what a lock does while masters hang and die, on a machine with nothing but Rust.
+//! Problem: you want to see what a lock does while masters hang and die, on a machine with nothing
+//! but Rust.
 //!
 //! Three embedded masters answer, then one hangs, then another dies, then the first one goes on.
 //!
@@ -6,7 +7,7 @@
 //!
 //! Watch: a master that hangs delays no lock; compare the slowest of a hundred locks with and
 //! without it. Without a quorum the error says what each master said.
-// There are three masters.
+// Indexing is safe: there are three masters, and a hundred durations.
 #![allow(clippy::print_stdout, clippy::indexing_slicing)]
 
 use std::time::{Duration, Instant};

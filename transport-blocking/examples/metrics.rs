@@ -24,7 +24,7 @@ use metrics::{
 use quorlock_blocking::{MasterState, Report};
 use quorlock_embedded::{Keep, Masters};
 
-/// Counts that only grow are absolute counters, what is of this moment is a gauge.
+/// Publishes counts that only grow as absolute counters, and present states as gauges.
 fn publish(report: &Report) {
     let acquisitions = &report.acquisitions;
     counter!("quorlock_acquisitions_total", "outcome" => "granted").absolute(acquisitions.granted);
@@ -68,7 +68,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let has_ended = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Every ten or sixty seconds in a service.
+            // A service would do this every ten or sixty seconds.
             while !has_ended.load(Ordering::Relaxed) {
                 publish(&locker.report());
                 thread::sleep(Duration::from_millis(100));
@@ -102,7 +102,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 #[derive(Clone, Default)]
 struct Printer(Arc<Mutex<Values>>);
 
-/// By name, whether it is a gauge, and its value or a gauge's bits.
+/// For each name, whether it is a gauge, and its value; of a gauge, the bits of the number.
 type Values = BTreeMap<String, (bool, Arc<AtomicU64>)>;
 
 impl Printer {
@@ -114,7 +114,7 @@ impl Printer {
         Arc::clone(&values.entry(name).or_insert_with(|| (is_gauge, Arc::default())).1)
     }
 
-    /// What is not zero.
+    /// The values that are not zero.
     fn show(&self) -> String {
         let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = values.iter().map(|(name, (is_gauge, value))| {

@@ -22,9 +22,9 @@ pub(crate) struct Calls {
 
 #[derive(Default)]
 struct Line {
-    /// A thread that calls the connector is running.
+    /// Whether a thread that calls the connector is running.
     is_calling: bool,
-    /// The next opening to call it for.
+    /// The next opening for which the connector is called.
     next: Option<Ask>,
 }
 
@@ -95,7 +95,7 @@ impl Call {
         match self.answer.try_recv() {
             Ok(opened) => Some(opened),
             Err(TryRecvError::Empty) => None,
-            // Only after the answer has been taken.
+            // This comes only after the answer has been taken.
             Err(TryRecvError::Disconnected) => Some(Err(Cause::Closed)),
         }
     }
@@ -104,7 +104,7 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         let next = lock(&self.line).next.take();
-        // Its waker is dropped under no mutex.
+        // The waker in it is dropped under no mutex.
         drop(next);
     }
 }

@@ -81,14 +81,14 @@ struct Roles {
     background_sleeps: bool,
     /// Callers that have become followers.
     arrivals: u64,
-    /// How many of them there were before the last turn of the background thread.
+    /// The value of `arrivals` before the last turn of the background thread.
     seen: u64,
-    /// How many of them the background thread waits for.
+    /// The value of `arrivals` for which the background thread waits.
     awaited: Option<u64>,
     /// How many leaders have taken a turn and stepped down. A change shows the background thread
     /// that callers lead.
     terms: u64,
-    /// A turn is needed that no caller waits for.
+    /// Whether a turn is needed that no caller waits for.
     needed: bool,
 }
 

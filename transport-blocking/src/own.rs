@@ -50,7 +50,7 @@ impl Own {
         Box::new(Writer { socket: Arc::clone(&self.socket), unflushed: 0 })
     }
 
-    /// Whether it must be read although the poll reports no event.
+    /// Whether the socket must be read although the poll reports no event.
     pub(crate) fn has_fault(&self) -> bool {
         lock(&self.socket).fault.is_some()
     }
@@ -66,7 +66,7 @@ impl Own {
 }
 
 impl Shared {
-    /// A call of the socket: `None` if it would have to wait, and a panic is an error.
+    /// Calls the socket: returns `None` if the call would have to wait, and an error if it panics.
     fn call<T>(&mut self, mut call: impl FnMut(&mut dyn Io) -> io::Result<T>) -> Option<Result<T, Cause>> {
         let socket = self.socket.as_mut()?;
         loop {
@@ -77,7 +77,7 @@ impl Shared {
                 Ok(Err(error)) if error.kind() == ErrorKind::WouldBlock => None,
                 Ok(Err(error)) => Some(Err(Cause::from(&error))),
                 Err(payload) => {
-                    // Dropping it would call the caller's code once more.
+                    // Dropping the payload would call the caller's code once more.
                     mem::forget(payload);
                     Some(Err(Cause::ConnectorPanicked))
                 }
@@ -117,7 +117,7 @@ struct Writer {
 }
 
 impl Write for Writer {
-    /// After an error it reports itself as full: then the loop reads, which reports the error.
+    /// After an error the socket is reported as full: then the loop reads, which reports the error.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut shared = lock(&self.socket);
         let fault = loop {

@@ -14,10 +14,11 @@ use crate::connect::Connecting;
 use crate::lead::EventLoop;
 use crate::socket::Socket;
 
-/// Reads from one socket in one turn, so that a flood from one master does not starve the others.
+/// How many reads one socket gets in one turn, so that a flood from one master does not starve the
+/// others.
 const READS_PER_TURN: usize = 16;
 
-/// The token of the wake-up; masters have their places as theirs.
+/// The token of the wake-up. A master's token is its place in the list of masters.
 pub(crate) const INTERRUPT: Token = Token(usize::MAX);
 
 enum Link {
@@ -128,7 +129,7 @@ impl EventLoop for Reactor {
         if self.port.is_finished() {
             return false;
         }
-        // An answer from another thread while no thread led has interrupted no poll.
+        // If another thread has answered while no thread led, that has interrupted no poll.
         for master in &mut self.masters {
             if matches!(&master.link, Link::Connecting(_, connecting) if connecting.is_due()) {
                 master.advance(&self.port, &self.poll);
@@ -191,13 +192,13 @@ impl Master {
         }
     }
 
-    /// Whether bytes that the socket had no room for may be written now. A socket that another
-    /// thread finds full interrupts the poll, so that this is looked at behind it.
+    /// Whether bytes that the socket had no room for may be written now. If another thread finds
+    /// the socket full, it interrupts the poll, so that this is checked afterwards.
     fn can_retry(&self, port: &Port) -> bool {
         self.has_room && port.is_blocked(self.id)
     }
 
-    /// Whether writing to its socket has failed, which reading tells.
+    /// Whether writing to its socket has failed: the next read reports that.
     fn has_fault(&self) -> bool {
         matches!(&self.link, Link::Open(_, socket) if socket.has_fault())
     }

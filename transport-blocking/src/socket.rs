@@ -25,7 +25,7 @@ pub(crate) enum Socket {
 pub(crate) type Sink = Box<dyn Write + Send>;
 
 impl Socket {
-    /// The outcome of connecting: `None` while it is open.
+    /// The outcome of connecting: `None` while it is not known.
     pub(crate) fn outcome(&self) -> Option<io::Result<()>> {
         let (error, connected) = match self {
             Self::Tcp(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
@@ -100,7 +100,7 @@ impl Socket {
         }
     }
 
-    /// Whether it must be read although the poll reports no event.
+    /// Whether the socket must be read although the poll reports no event.
     pub(crate) fn has_fault(&self) -> bool {
         match self {
             Self::Tcp(_) => false,

@@ -66,11 +66,11 @@ use crate::socket::Socket;
 /// ```
 /// # The contract of a connector
 /// It is called once for each opening of a connection, on a separate thread for each master, as
-/// name resolution is: it may block, and no lock waits for it. The name is not resolved, and a
-/// connection is used as it is: the connector decides whether small packets wait for more
-/// (`TCP_NODELAY`), and whether the system probes quiet connections. The address has no user and no
-/// password. TLS of a `rediss://` URL is spoken over the socket, and `sni=` names a master whose
-/// certificate has another name than its URL.
+/// name resolution is: it may block, and no lock waits for it. A name in the address is not
+/// resolved, and a connection is used as it is: the connector decides whether small packets wait
+/// for more (`TCP_NODELAY`), and whether the system probes quiet connections. The address has no
+/// user and no password. TLS of a `rediss://` URL is spoken over the socket, and `sni=` names a
+/// master whose certificate has another name than its URL.
 ///
 /// *Timeout*: connector, TLS and greeting share the one `connect_timeout`
 /// ([`ConfigBuilder::connect_timeout`](crate::ConfigBuilder::connect_timeout)): after that the
@@ -78,9 +78,9 @@ use crate::socket::Socket;
 /// longer, so it should give up by itself: until it has returned, the connector is not called again
 /// for this master.
 ///
-/// *Cancel safety*: an opening is abandoned for another one after the longer of four such times
-/// and the longest `reconnect_delay`, and when the locker ends. A socket that a call returns after
-/// that is dropped.
+/// *Cancel safety*: an opening is abandoned when the locker ends, or for another opening after four
+/// times `connect_timeout`, or after the longest `reconnect_delay` if that is longer. A socket that
+/// a call returns later is dropped.
 ///
 /// *Errors* count like errors of a socket. Only their [`io::ErrorKind`] is kept, because an
 /// error's text may contain a secret: in [`Cause::Connect`], in [`Cause::Closed`], or, before the

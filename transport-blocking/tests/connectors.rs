@@ -21,16 +21,16 @@ const LONG: Duration = Duration::from_secs(20);
 struct Odd {
     stream: TcpStream,
     ways: Ways,
-    /// Read from the stream, and not handed out.
+    /// Bytes that were read from the stream and not returned yet.
     ahead: Vec<u8>,
-    /// Taken, and not written to the stream.
+    /// Bytes that were accepted and not written to the stream yet.
     kept_back: Vec<u8>,
     is_reluctant: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Ways {
-    /// Returns the bytes that it has read at once one by one.
+    /// Reads many bytes at once, and returns them one by one.
     ReadsAhead,
     /// Writes to the stream at the second flush.
     KeepsBack,

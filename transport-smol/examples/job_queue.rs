@@ -50,7 +50,7 @@ async fn work(machine: &str, job: u32, permit: Permit, shared: &Mutex<Shared>) -
         shared.most_at_once = shared.most_at_once.max(shared.in_use.len());
     }
     Timer::after(Duration::from_millis(60)).await;
-    // Before anything that must not happen without the card.
+    // Check this before anything that must not happen without the card.
     let checked = permit.check();
     {
         let mut shared = lock(shared);
@@ -70,8 +70,8 @@ async fn work(machine: &str, job: u32, permit: Permit, shared: &Mutex<Shared>) -
 async fn machine(name: &str, locker: Locker, shared: &Mutex<Shared>) -> Result<(), Box<dyn Error>> {
     let cards = locker.semaphore("graphics-card", CARDS)?;
     loop {
-        // The permit first: a job that was taken does not wait for a card while another machine
-        // has one.
+        // Takes a permit before a job: otherwise the job could wait here for a card while another
+        // machine has a free one.
         let permit = cards.acquire().ttl(Duration::from_secs(5)).renew().await?;
         let Some(job) = lock(shared).queue.pop_front() else { return Ok(()) };
         let again = work(name, job, permit, shared).await;

@@ -51,8 +51,8 @@ pub(crate) struct Socket {
     direct: Sink,
 }
 
-/// Returns what the reactor reports about a socket. It is ready once something has happened since
-/// the last pending call, which may be an event without bytes to read or room to write.
+/// What the reactor reports about a socket. A poll is ready if something has happened since the
+/// last pending poll, which may be an event without bytes to read or room to write.
 trait Events: Send {
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;

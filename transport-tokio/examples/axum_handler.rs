@@ -30,8 +30,8 @@ async fn check_out(
     State(locker): State<Locker>,
     Path(user): Path<String>,
 ) -> Result<String, (StatusCode, String)> {
-    // One attempt: who clicks twice is told so, and does not wait. If the client goes away axum
-    // drops this future, and the lock is released.
+    // One attempt: a user who clicks twice is told so, and does not wait. If the client goes away,
+    // axum drops this future, and the lock is released.
     let checked_out = locker.try_lock(format!("checkout/{user}")).run(|lock| async move {
         sleep(Duration::from_millis(300)).await;
         Ok(format!("{user} has paid; the lock was good for {:?} more\n", lock.remaining()))
@@ -39,14 +39,14 @@ async fn check_out(
     checked_out.await.map_err(|error| (status(&error), format!("{error}\n")))
 }
 
-/// What an error means to a client. In a service of your own the text, which names the masters,
-/// belongs into the log.
+/// What an error means to a client. In a service of your own, write the text to the log only: it
+/// names the masters.
 fn status(error: &RunError<Infallible>) -> StatusCode {
     match error {
         RunError::NotAcquired(AcquireError::HeldByAnother(_)) => StatusCode::CONFLICT,
-        // A name that cannot be one: too long, or empty.
+        // The user's name makes an invalid name of a lock, such as one that is too long.
         RunError::Invalid(_) => StatusCode::BAD_REQUEST,
-        // Nobody knows who holds it, or it was lost half-way: try again later.
+        // It is unknown who holds the lock, or it was lost half-way: try again later.
         RunError::NotAcquired(_) | RunError::Lost(_) => StatusCode::SERVICE_UNAVAILABLE,
         RunError::Body(never) => match *never {},
     }
@@ -75,7 +75,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(if codes == [200, 409, 200, 200, 503] { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Asks after a while, and tells the status.
+/// Sends a request after this pause, and returns the status code.
 async fn request(address: SocketAddr, user: &str, after: Duration) -> Result<u16, Box<dyn Error>> {
     sleep(after).await;
     let mut stream = TcpStream::connect(address).await?;

@@ -1,5 +1,5 @@
-//! Problem: the leadership has to go around. Each candidate leads for a short term, and one that
-//! resigns must not win the next election before the others have had their turn.
+//! Problem: leadership must rotate. Each candidate leads for a short term, and one that resigns
+//! must not win the next election before the others have had their turn.
 //!
 //! `.fair()` makes the masters keep a queue of those who wait, in order of arrival over all
 //! machines. `leader` is the example of a leadership that lasts until it is lost.
@@ -62,7 +62,7 @@ async fn stand_for_election(
     office: Arc<Office>,
 ) -> Result<(), RunError<Infallible>> {
     while office.terms().len() < TERMS {
-        // All candidates have to say `.fair()`: one that does not is in no queue, and barges in.
+        // All candidates must use `.fair()`: one that does not is in no queue, and may overtake.
         locker.lock("leader/rotating").fair().run(|_| office.lead(name)).await?;
     }
     Ok(())
@@ -84,8 +84,9 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     for candidate in candidates {
         candidate.await??;
     }
-    // Where all wait, any three terms in a row are those of three candidates. On a machine that
-    // pauses its processes one may lose its place, so not all of them have to be.
+    // While all candidates wait, any three terms in a row are those of three candidates. On a
+    // machine that pauses its processes a candidate may lose its place, so the example only
+    // requires this of most rounds.
     let terms = office.terms();
     let rounds = terms.windows(CANDIDATES.len());
     let in_turn = rounds.clone().filter(|round| round.iter().collect::<BTreeSet<_>>().len() == round.len());

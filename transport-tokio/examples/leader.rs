@@ -1,8 +1,8 @@
-//! Problem: one of several candidates leads, and another one takes over when it cannot.
+//! Problem: one of several candidates leads, and another one takes over when the leader fails.
 //!
 //! Candidates want one lock, and its holder leads for as long as it can be renewed. The work of a
 //! leader that loses the lock is dropped at its present await point, before another candidate can
-//! lead. If the leadership has to go around, see `fair_leader`.
+//! lead. If the leadership must rotate, see `fair_leader`.
 //!
 //! Run: `cargo run -p quorlock-tokio --example leader`, on embedded masters, most of which hang for
 //! a while.
@@ -49,8 +49,8 @@ impl Drop for Term<'_> {
 
 async fn stand_for_election(name: &'static str, locker: Locker, office: Arc<Office>) {
     loop {
-        // `run` renews the lock, and drops the work when it is lost. After a crash of the leader
-        // its TTL passes until another one can lead.
+        // `run` renews the lock, and drops the work when it is lost. If the leader crashes, another
+        // one can lead after the TTL.
         let leading = locker.lock("leader").ttl(Duration::from_secs(1));
         match leading.run(|lock| lead(name, lock, &office)).await {
             Ok(()) => println!("{name}: resigns after a full term"),
@@ -63,8 +63,7 @@ async fn stand_for_election(name: &'static str, locker: Locker, office: Arc<Offi
 }
 
 /// The work of a leader. What it does outside of this process should still carry a fencing token,
-/// as `fenced_store` of the blocking transport shows: a message that is on its way is not called
-/// back.
+/// as `fenced_store` of the blocking transport shows: a message that was sent is not called back.
 async fn lead(name: &str, lock: Watch, office: &Office) -> Result<(), Infallible> {
     let _term = Term::begin(office);
     println!("{name}: leads");

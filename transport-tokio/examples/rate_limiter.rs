@@ -1,5 +1,5 @@
-//! Problem: a service of others allows this many calls a second, counted over all machines that
-//! call it. A limiter in each process cannot count the calls of the others.
+//! Problem: an external service allows a limited number of calls a second, counted over all
+//! machines that call it. A limiter in each process cannot count the calls of the others.
 //!
 //! A call takes a permit of a semaphore, and `release_after` keeps the permit taken until a second
 //! after its grant. So in no second are there more grants than permits, whichever machine asks, and
@@ -8,10 +8,10 @@
 //! Run: `cargo run -p quorlock-tokio --example rate_limiter`, on embedded masters, or on those that
 //! `QUORLOCK_MASTERS` names.
 //!
-//! Watch: calls come in groups of four, half a second apart. The limit is on grants: a call that is
-//! delayed on its way may arrive together with later ones, so leave a margin below what the service
-//! allows. A machine that dies between a grant and `release_after` costs the others one permit
-//! until the TTL ends; it never adds a call.
+//! Watch: calls come in groups of four, half a second apart, which stands for the second. The limit
+//! is on grants: a call that is delayed on its way may arrive together with later ones, so leave a
+//! margin below what the service allows. A machine that dies between a grant and `release_after`
+//! costs the others one permit until the TTL ends; it never adds a call.
 #![allow(clippy::print_stdout)]
 
 use std::env;
@@ -24,17 +24,17 @@ use quorlock_tokio::{AcquireError, Config, Locker, Semaphore};
 
 /// How many calls are allowed in any window.
 const CALLS: u32 = 4;
-/// A second, for people who watch.
+/// Stands for a second: half of one keeps the example short.
 const WINDOW: Duration = Duration::from_millis(500);
 const MACHINES: [&str; 3] = ["ariel", "belinda", "cordelia"];
-/// Of each machine.
+/// How many calls each machine makes.
 const WANTED: u32 = 4;
 
 /// Waits until one more call is allowed. The TTL must not be shorter than the window.
 async fn allowed(limit: &Semaphore) -> Result<(), AcquireError> {
     let permit = limit.acquire().ttl(4 * WINDOW).timeout(Duration::from_secs(60)).await?;
-    // Sent at once, and not awaited: what matters is that the permit is not free too early, and
-    // without this release it is taken until its TTL ends.
+    // The release is sent at once, and not awaited. If it does not arrive, the permit is taken
+    // until its TTL ends: it is never free too early.
     drop(permit.release_after(WINDOW));
     Ok(())
 }

@@ -1,13 +1,14 @@
-//! Problem: the masters' password is a token of an identity service, and ends after some minutes.
+//! Problem: the masters' password is a token of an identity service, and expires after some
+//! minutes.
 //!
 //! A task of the program fetches a new token in time, and connections log in with it before the old
-//! one ends.
+//! one expires.
 //!
 //! Run: `cargo run -p quorlock-tokio --example refreshed_token`, on embedded masters, and with a
 //! second in place of a minute.
 //!
-//! Watch: a lock is held over three tokens, and no connection is closed. If a token comes too late,
-//! its masters have no vote until the next one.
+//! Watch: a lock is held while three new tokens replace one another, and no connection is closed.
+//! If a new token comes too late, the masters have no vote until it has come.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -19,10 +20,10 @@ use quorlock_tokio::quorlock_core::{Endpoint, Login, Unavailable};
 use quorlock_tokio::{Config, Locker};
 use tokio::time::sleep;
 
-/// A minute, for people who watch.
+/// Stands for a minute: a second keeps the example short.
 const REFRESHED_EVERY: Duration = Duration::from_secs(1);
 
-/// The newest token. Locked for a copy only, since the driver waits meanwhile.
+/// The newest token. It is locked only while it is copied, since the driver waits meanwhile.
 #[derive(Clone, Default)]
 struct Token(Arc<RwLock<Option<String>>>);
 

@@ -61,19 +61,20 @@ use crate::runtime::{OutsideOfAsync, Runtime};
 /// # }
 /// ```
 /// # The contract of a connector
-/// It is called once for each opening of a connection, in the driver's task, and so is its future:
-/// neither may block. The name is not resolved, and a connection is used as it is: the connector
-/// decides whether small packets wait for more (`TCP_NODELAY`), and whether the system probes quiet
-/// connections. The address has no user and no password. TLS of a `rediss://` URL is spoken over
-/// the stream, and `sni=` names a master whose certificate has another name than its URL.
+/// It is called once for each opening of a connection, in the driver's task, which then polls its
+/// future: neither may block. A name in the address is not resolved, and a connection is used as it
+/// is: the connector decides whether small packets wait for more (`TCP_NODELAY`), and whether the
+/// system probes quiet connections. The address has no user and no password. TLS of a `rediss://`
+/// URL is spoken over the stream, and `sni=` names a master whose certificate has another name than
+/// its URL.
 ///
 /// *Timeout*: connector, TLS and greeting share the one `connect_timeout`
 /// ([`ConfigBuilder::connect_timeout`](crate::ConfigBuilder::connect_timeout)): after that the
 /// master counts as unreachable, and no request waits for it.
 ///
-/// *Cancel safety*: the future is dropped when the opening is given up for another one, after the
-/// longer of four such times and the longest `reconnect_delay`, and when the locker or its driver
-/// ends.
+/// *Cancel safety*: the future is dropped when the locker or its driver ends, or when the opening
+/// is given up for another one. That is after four times `connect_timeout`, or after the longest
+/// `reconnect_delay` if that is longer.
 ///
 /// *Errors* count like errors of a socket. Only their [`io::ErrorKind`] is kept, because an
 /// error's text may contain a secret: in [`Cause::Connect`](quorlock_core::Cause::Connect), in

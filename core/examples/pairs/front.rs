@@ -37,7 +37,7 @@ impl Host for Idle {
     }
 }
 
-/// A socket that takes everything. Until the greeting is over it keeps it.
+/// A socket that accepts all bytes, and keeps those of the greeting.
 struct Sink(Arc<Mutex<Option<Vec<u8>>>>);
 
 impl Write for Sink {
@@ -95,15 +95,15 @@ impl Driven {
             *socket.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         let resources = (0..at_once).map(|number| format!("resource:{number}")).collect();
-        // What the caller keeps does not count.
+        // These are allocated before the count: what the caller keeps does not count.
         let replies = Vec::with_capacity(GRANTED.len() * at_once);
         let (acquiring, guards) = (Vec::with_capacity(at_once), Vec::with_capacity(at_once));
         let releases = Vec::with_capacity(at_once);
         Self { host, locker, port, masters, resources, replies, acquiring, guards, releases }
     }
 
-    /// The rest of a turn of a transport's loop, after the callers that it woke, and the next turn
-    /// until it wakes callers. Every master answers all its requests in between.
+    /// The rest of a turn of a transport's loop, after the callers that it woke have run, and the
+    /// next turn until it wakes callers. In between, every master answers all its requests.
     fn turn(&mut self, reply: &[u8]) {
         self.host.now.fetch_add(20_000, Ordering::Relaxed);
         let _ = self.port.sleep();

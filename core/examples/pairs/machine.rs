@@ -9,7 +9,7 @@ use quorlock_core::{
 use crate::Pairs;
 use crate::masters::{GRANTED, Masters, RELEASED};
 
-/// Numbers, each another one: what they cost is not the machine's.
+/// Consecutive numbers as tokens: the cost of random bytes is not the machine's.
 struct Counter(u64);
 
 impl Entropy for Counter {
@@ -65,8 +65,7 @@ impl ByHand {
         Self { machine, masters, wanted, locks: Vec::new(), replies: Vec::new(), now }
     }
 
-    /// Carries the outputs out, with nothing to carry them to, and tells how many events there
-    /// were.
+    /// Takes all outputs, and returns how many of them were events. There is nothing to carry out.
     fn drain(&mut self) -> usize {
         let mut events = 0;
         loop {

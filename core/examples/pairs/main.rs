@@ -1,9 +1,9 @@
 //! Counts what a lock costs the core, from the request to the release: instructions and allocations
-//! for each pair of an acquisition and its release, with every master granting. Both repeat, so
-//! that a change can be held against the table in `core/docs/COSTS.md`.
+//! for each pair of an acquisition and its release, with every master granting. Both counts are the
+//! same in each run, so that a change can be compared with the table in `core/docs/COSTS.md`.
 //!
-//! `cargo run --release -p quorlock-core --example pairs`, with valgrind installed for the
-//! instructions. Its table is what stands there.
+//! `cargo run --release -p quorlock-core --example pairs` prints that table. Counting the
+//! instructions needs valgrind.
 //!
 //! Two ways are counted: the machine alone, driven by hand; and the front around it, as a transport
 //! drives it, with a task for each lock.
@@ -77,8 +77,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What a lock takes that is held, with all that the core keeps for it and without the name that
-/// its caller keeps.
+/// The memory of one held lock: all that the core keeps for it, without the name that the caller
+/// keeps.
 fn held() -> i64 {
     let mut driven = front::Driven::new(MASTERS[0], HELD);
     let allocated = allocation_counter::measure(|| driven.hold());
@@ -91,7 +91,8 @@ fn allocations(way: &str, masters: usize, at_once: usize) -> AllocationInfo {
     allocation_counter::measure(|| pairs.run(COUNTED))
 }
 
-/// For one pair: what more pairs cost more, so that opening the connections does not count.
+/// The instructions of one pair. They are the difference between a run with more pairs and one with
+/// fewer, so that opening the connections does not count.
 fn instructions(way: &str, masters: usize, at_once: usize) -> Result<f64, String> {
     let fewer = callgrind(way, masters, at_once, WARM_UP)?;
     let more = callgrind(way, masters, at_once, WARM_UP + COUNTED)?;

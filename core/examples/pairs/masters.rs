@@ -22,7 +22,8 @@ impl Masters {
         Self((1..=number as u64).map(accept).collect())
     }
 
-    /// Requests beside other processes look different; here there is no other process.
+    /// A configuration with these masters. Requests look different if other processes want the same
+    /// locks; here there are none.
     pub(crate) fn config(number: usize) -> Config {
         let urls = (0..number).map(|number| format!("redis://master{number}"));
         let config = Config::new(urls);

@@ -3,11 +3,11 @@
 //!
 //! The connection goes to some node, which answers the greeting's `GET {tag}` with `MOVED` unless
 //! it is the owner. The connection goes to the named node next. A node that loses the slot later
-//! answers in the same way.
+//! answers requests in the same way.
 //!
 //! `ASK` and `TRYAGAIN` are not followed, and are no votes: the keys of a slot that is being moved
 //! are on two nodes. If a move is given up halfway, keys stay behind, and the source grants them
-//! again. So the source's marker of the restart guard is deleted, and it begins with a quarantine.
+//! again. So the restart guard's marker is deleted on the source, which then begins a quarantine.
 
 use super::{Answers, Connection, State};
 use crate::endpoint::{Address, Discovery, Endpoint};
@@ -15,7 +15,7 @@ use crate::protocol::{Action, Cause, ClusterFault, Fleet, Request};
 use crate::time::Instant;
 use crate::wire::{self, ServerError};
 
-/// How many `MOVED` in a row are followed. Nodes agree after one or two; more is a circle.
+/// How many `MOVED` in a row are followed. One or two lead to the owner; more are a circle.
 const MAX_HOPS: u8 = 5;
 
 /// The search for the owner of a slot.

@@ -1,9 +1,9 @@
-//! Votes of a master with replicas: a yes counts once all of them have confirmed it.
+//! Votes of a master with replicas: a `Yes` counts when all of its replicas have confirmed it.
 //!
 //! One `WAIT` follows the voting requests of each write. Its answer is the number of replicas that
-//! have applied everything that this connection requested before. A `Yes` is held until then. If
-//! fewer replicas than declared have, the request counts as unanswered: a failover may lose its
-//! effect.
+//! have applied everything that this connection requested before. A `Yes` is held until that answer
+//! comes. If fewer replicas than declared have applied it, the request counts as unanswered: a
+//! failover may lose its effect.
 //!
 //! An acknowledgement cannot be older than what it acknowledges, and a promoted replica sends none
 //! to its former primary. So any server that is promoted later knows every vote that has counted.
@@ -77,7 +77,7 @@ impl Connection {
             _ => return Err(Cause::UnexpectedReply),
         };
         // A server processes waits one after the other. On a busy connection they would queue up
-        // for as long as a replica hangs, and releases with them.
+        // for as long as a replica hangs, and the releases behind them would wait, too.
         self.alone = matches!(failure, Some(Cause::Unconfirmed { .. }));
         for (request, answer) in self.flight.take_held() {
             let answer = match failure {

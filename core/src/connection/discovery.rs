@@ -30,7 +30,7 @@ pub(super) struct Search {
     server: Option<Address>,
     /// The places that have failed since a connection was ready, or since a pause: one bit each.
     in_vain: u64,
-    /// The first cause since then that may be temporary.
+    /// The first cause of these failures that may be temporary.
     transient: Option<Cause>,
     /// When the search began that requests wait for.
     began: Instant,
@@ -92,7 +92,8 @@ impl Search {
         (0..self.places.len()).all(|place| self.has_led_nowhere(place))
     }
 
-    /// Goes to a place that another one has named. The latter is not asked again if this fails.
+    /// Goes to a place that the present one has named. If that fails, the present one is not asked
+    /// again.
     pub(super) fn go_to(&mut self, named: Address) {
         self.leads_nowhere();
         self.learn(named.clone());
@@ -102,8 +103,8 @@ impl Search {
         }
     }
 
-    /// If the list is full, a failed place is replaced. The new one is asked after the next pause:
-    /// otherwise places that keep naming others would be followed without a pause.
+    /// Adds a place to the list. If the list is full, it replaces a failed one, and is asked after
+    /// the next pause: otherwise places that keep naming others would be followed without a pause.
     fn learn(&mut self, place: Address) {
         if self.places.contains(&place) {
             return;
@@ -267,7 +268,7 @@ impl Connection {
                 }
                 Ok(())
             }
-            // Its list is optional.
+            // A sentinel's list of other sentinels is optional.
             (Question::Sentinels, _) => Ok(()),
         }
     }
@@ -293,7 +294,7 @@ impl Connection {
             return;
         }
         let named = inquiry.named.take();
-        // The address has worked, and is tried first again.
+        // The sentinel's address has worked, and is tried first the next time.
         self.served = true;
         self.abandon(answers);
         if let Some(search) = &mut self.search {

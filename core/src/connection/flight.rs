@@ -29,18 +29,18 @@ pub(crate) struct Sent {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Flight {
     sent: VecDeque<Sent>,
-    /// How many replies have come before the first of them.
+    /// How many replies came before that of the first request in `sent`.
     answered: usize,
-    /// The place of the first request that has not been reported.
+    /// The place of the first request that has not been reported as unanswered.
     next: usize,
     overdue: usize,
-    /// Repeated requests that have not been reported, by the number of replies before theirs. They
-    /// have waited for longer than those sent before them, and each for as long as the next or
-    /// longer.
+    /// Repeated requests that have not been reported as unanswered: for each, how many replies come
+    /// before its own. They have waited for longer than the requests sent before them, and each of
+    /// them at least as long as the next one.
     repeated: VecDeque<usize>,
-    /// The number of newest ones whose bytes the driver has not taken yet.
+    /// How many of the newest requests have bytes that the driver has not taken yet.
     unwritten: usize,
-    /// The bytes of all of them.
+    /// The size of all requests in `sent`.
     pub(super) bytes: usize,
     /// Votes that the replicas have yet to confirm, oldest first: all those before the first
     /// outstanding confirmation.
@@ -71,15 +71,15 @@ impl Flight {
         self.sent.push_back(Sent { request: request.clone(), at, form, bytes, is_overdue: false });
     }
 
-    /// The driver takes the bytes of all requests. Waiting for answers to the new ones begins at
-    /// `at`; without it, when they were made. A repeated request has been waited for longer.
+    /// The driver takes the bytes of all requests. The wait for answers to the new ones begins at
+    /// `at`, or without `at` when they were made. The wait for a repeated one began earlier.
     #[inline]
     pub(crate) fn written(&mut self, at: Option<Instant>) {
         let unwritten = std::mem::take(&mut self.unwritten);
         let Some(at) = at else { return };
         let first = self.sent.len().saturating_sub(unwritten);
         for (number, sent) in (self.answered + first..).zip(self.sent.range_mut(first..)) {
-            // Nearly always there is none, and then the search is skipped.
+            // There is nearly never a repeated request; then the search is skipped.
             if self.repeated.is_empty() || !self.repeated.contains(&number) {
                 sent.at = sent.at.max(at);
             }

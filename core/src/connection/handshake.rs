@@ -1,12 +1,12 @@
 //! The greeting on a new connection: our login and name, the database, the server's identity, and
-//! our scripts, in one write.
+//! the scripts that most locks need, in one write.
 //!
-//! `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO replication`,
-//! `CLIENT SETINFO` with our name and version, `SCRIPT LOAD` for each script, all pipelined. With
-//! the restart guard also `INFO memory`, and after all of them a check of the marker, which begins
-//! a quarantine as soon as the master is back. A server that does not know HELLO (before Redis 6)
-//! or does not allow it (an ACL, a proxy) gets a second flight with `AUTH` and `CLIENT SETNAME`,
-//! and RESP2 from then on.
+//! It pipelines `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO
+//! replication`, `CLIENT SETINFO` with our name and version, and `SCRIPT LOAD` for three scripts.
+//! The restart guard adds a fourth script, `INFO memory` and, after the replies, a check of the
+//! marker, which begins a quarantine as soon as the master is back. A server that does not know
+//! HELLO (before Redis 6) or does not allow it (an ACL, a proxy) gets a second flight with `AUTH`
+//! and `CLIENT SETNAME`, and RESP2 from then on.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -75,7 +75,7 @@ pub(crate) struct Handshake {
     is_replica: bool,
     /// The login.
     login: Option<Login>,
-    /// A newer login, for when that is done.
+    /// A newer login, to be used when the greeting is over.
     pub(super) newer_login: Option<Login>,
 }
 
@@ -150,13 +150,13 @@ impl Handshake {
                     error => refused(error, config, endpoint),
                 });
             }
-            // Servers before 7.2 do not know it; it is optional.
+            // `CLIENT SETINFO` is optional: servers before 7.2 do not know it.
             (Step::Auth | Step::SetInfo | Step::Forget, _) => {}
             (Step::Owner, Reply::Error(text)) => {
                 let error = ServerError::classify(text);
                 match cluster::fault(error) {
                     Some(ClusterFault::Moved) => return Ok(Progress::Elsewhere),
-                    // It is the owner, and has no key with the tag's name.
+                    // The node is the owner, and has no key with the tag's name.
                     Some(ClusterFault::SlotIsMoving) if self.to_attend.is_some() => {
                         encode_forget(endpoint, out);
                         self.awaited.push_back(Step::Forget);
@@ -202,7 +202,7 @@ impl Handshake {
                 self.denied(error, Warning::ScriptLoadDenied)?;
             }
             // Without scripts a lock could be granted but not released. Any other error comes from
-            // a server that has them.
+            // a server that can run scripts.
             (Step::Try, Reply::Error(text)) if ServerError::classify(text) == ServerError::UnknownCommand => {
                 return Err(Cause::Server(ServerError::UnknownCommand));
             }
@@ -212,7 +212,7 @@ impl Handshake {
             }
             (Step::Attend(_), Reply::Error(text)) => {
                 let error = ServerError::classify(text);
-                // Its marker has moved to another node. Without it nothing is granted here.
+                // The marker has moved to another node. Without the marker nothing is granted here.
                 match cluster::tag_of(endpoint).and_then(|_| cluster::fault(error)) {
                     Some(ClusterFault::SlotIsMoving) => {}
                     Some(ClusterFault::Moved) => return Ok(Progress::Elsewhere),
@@ -299,7 +299,7 @@ impl Handshake {
         }
     }
 
-    /// Only once the database is known to be selected: this may write the marker.
+    /// Is only sent when the database is known to be selected: the script may write the marker.
     fn attend(&mut self, fleet: Fleet, endpoint: &Endpoint, out: &mut Vec<u8>) {
         let [longest, marked] = [fleet.longest_ttl.as_millis(), fleet.marked()].map(Decimal::new);
         let script = if fleet.replicas > 0 { &ATTEND_REPLICATED } else { &ATTEND };
@@ -327,7 +327,7 @@ impl Handshake {
         }
         let role = hello.field("role").ok_or(Cause::UnexpectedReply)?;
         self.is_replica = role.as_bytes() != Some(b"master");
-        // In a cluster it names its primary first.
+        // In a cluster, a replica is first asked which node is the primary.
         if self.is_replica && !has_tag { Err(Cause::Replica) } else { Ok(()) }
     }
 

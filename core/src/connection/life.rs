@@ -167,8 +167,8 @@ impl Connection {
     }
 }
 
-/// Doubles from the lower to the upper bound, and adds up to a quarter at random so that many
-/// clients do not return at once.
+/// The pause before the next attempt to connect. It doubles from the lower to the upper bound, plus
+/// up to a quarter at random so that many clients do not return at once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Backoff {
     shortest: Duration,

@@ -68,7 +68,7 @@ enum State {
     Opening { since: Instant, securing: bool },
     /// A sentinel is being asked for the master's address.
     Asking { since: Instant, inquiry: Box<Inquiry> },
-    /// It is open, and the handshake is under way.
+    /// The connection is open, and the handshake is under way.
     Greeting { since: Instant, handshake: Box<Handshake> },
     /// Requests may be sent.
     Ready,
@@ -114,7 +114,7 @@ pub(crate) struct Connection {
     debts: VecDeque<Debt>,
     tracking: Tracking,
     backoff: Backoff,
-    /// Whether it has carried an answer: then the next one probably works, too.
+    /// Whether the present connection has carried an answer: then the next one probably works, too.
     proven: bool,
     /// Whether the last open connection ever became ready for requests.
     served: bool,
@@ -189,7 +189,7 @@ impl Connection {
         self.identity.filter(|_| self.is_ready())
     }
 
-    /// What the server denied to the present connection.
+    /// What the operator should know about the server behind the present connection.
     pub(crate) fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -375,7 +375,7 @@ impl Connection {
 }
 
 impl fmt::Debug for Connection {
-    /// Without the buffers, the queues and the scripts: they contain passwords and tokens.
+    /// Leaves out the buffers, the queues and the scripts: they contain passwords and tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("id", &self.id)

@@ -1,5 +1,5 @@
-//! Replies in: bytes to frames, each frame to the request that it answers, and the answers for the
-//! machine.
+//! Reads replies: splits bytes into frames, matches each frame with the request that it answers,
+//! and passes the answer on to the machine.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -77,8 +77,8 @@ impl Connection {
         if is_evicted {
             // The cache was flushed (SCRIPT FLUSH). The text is sent behind later requests. Since
             // every script compares the token first, it may come late; only a request that sets the
-            // key must not come after its release. It is sent once: a server that refuses the text,
-            // too, would refuse it again. The wait counts from the first request.
+            // key must not come after its release. The text is sent once: a server that refuses it,
+            // too, would refuse it again. The wait for the answer counts from the first request.
             if !(request.action.creates() && self.flight.clears(&request.claim)) {
                 self.repeat(&sent.request, at);
                 return Ok(());
@@ -88,7 +88,7 @@ impl Connection {
             // The native command fails for a key of another type, or for a refused write. Then the
             // script decides, so that the outcome is the same on every server.
             if matches!(error, ServerError::UnknownCommand | ServerError::NoPerm) {
-                // A proxy in between does not know it, or an ACL denies it.
+                // A proxy in between does not know the command, or an ACL denies it.
                 self.native_release = None;
             }
             self.repeat(&sent.request, at);
@@ -107,7 +107,7 @@ impl Connection {
         let answer = match self.interpret(request, form, reply) {
             Ok(answer) => answer,
             Err(cause) => {
-                // The connection ends with it, and the request is answered like all others there.
+                // This reply ends the connection. The request fails like the others in flight.
                 answers.answer(self.id, request, Answer::Failed { cause, fate: Fate::Unknown, stale: false });
                 if request.action.clears() {
                     self.owe(sent.request, now, now);
@@ -122,7 +122,7 @@ impl Connection {
             return Ok(());
         }
         if request.action.creates() && matches!(answer, Answer::Yes | Answer::Counted(_)) {
-            // A bootstrap may have made it vote.
+            // A bootstrap may have made the master vote.
             self.quarantined_until = None;
         }
         if !is_held {
@@ -248,7 +248,7 @@ impl Connection {
     fn interpret_error(&self, text: &[u8], is_plain: bool) -> Result<Answer, Cause> {
         let error = ServerError::classify(text);
         if error == ServerError::ReadOnly {
-            // It has become a replica. A new connection may lead to the primary.
+            // The server has become a replica. A new connection may lead to the primary.
             return Err(Cause::Server(error));
         }
         // A missing script has done nothing, and neither has a node that redirects us.
@@ -297,8 +297,8 @@ pub(super) fn read_standing(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> 
     }
 }
 
-/// `[seats, their places in the window, their number or 0]`. Places are counted from one, with a
-/// space between two.
+/// `[seats, their places in the window, the number of the grant or 0]`. Places are counted from
+/// one, and separated by spaces.
 fn read_seats(fields: &[Reply<'_>]) -> Option<Answer> {
     let [Reply::Bulk(b"seats"), Reply::Bulk(text), Reply::Integer(number)] = fields else { return None };
     let mut places = 0;
@@ -326,7 +326,7 @@ fn read_queued(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     Some(Answer::Queued { number, ahead, is_first: *first == 1, watched })
 }
 
-/// `[SHA-1 of the other's token, PTTL]`, or `[wanted, PTTL]` if a writer waits.
+/// `[SHA-1 of the holder's token, PTTL]`, or `[wanted, PTTL]` if a writer waits.
 fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     let [Reply::Bulk(sha), Reply::Integer(pttl)] = fields else { return None };
     let holder = if *sha == b"wanted" {

@@ -1,5 +1,5 @@
-//! Requests out: those that are written now, those that wait for a connection, and releases that
-//! are owed.
+//! Outgoing requests: those that are written now, those that wait for a connection, and releases
+//! that are owed.
 
 use super::cluster::tag_keys;
 use super::tracking::Tracking;
@@ -12,7 +12,7 @@ use crate::time::Instant;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Debt {
     pub(super) request: Request,
-    /// Not to be sent before this.
+    /// The release must not be sent earlier.
     pub(super) from: Instant,
     pub(super) until: Instant,
 }
@@ -21,7 +21,8 @@ pub(super) struct Debt {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Queued {
     pub(super) request: Request,
-    /// Follows an acquisition whose round is over. Both answers still count for the caller's error.
+    /// The undo that follows an acquisition whose round is over. The answers to both still count
+    /// for the caller's error.
     pub(super) undo: Option<Request>,
 }
 
@@ -97,7 +98,7 @@ impl Connection {
                 return;
             }
             if acquisition.is_some() {
-                // It was never sent, so there is nothing to release.
+                // The acquisition was never sent, so there is nothing to release.
                 return answers.answer(self.id, request, Answer::No);
             }
         }
@@ -205,7 +206,7 @@ impl Connection {
             let left = Ttl::new(until.since(now)).ok();
             // The time to keep the key is over: it is deleted now.
             let left = left.or((request.action == Action::Keep).then_some(Ttl::SHORTEST));
-            // Owed again if this connection ends too, but only for what remains.
+            // If this connection ends, too, the release is owed again, but only for what remains.
             if let Some(ttl) = left {
                 self.send(&Request { ttl, ..request }, &mut Wording::default(), now, answers);
             }

@@ -100,8 +100,8 @@ fn read_holder(line: &[u8]) -> Option<SaidHolder> {
     let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 16)?;
     Some(SaidHolder {
         fingerprint: u64::from_str_radix(digits, 16).ok()?,
-        // -1 never expires (Redis command page of PTTL). The script reads the key and its end at
-        // one instant.
+        // A key with the PTTL -1 never expires (Redis command page of PTTL). It cannot be -2: the
+        // script reads the key and its PTTL at one instant.
         remaining: u64::try_from(millis).ok().map(Duration::from_millis),
         is_ours: ours == b"1",
     })

@@ -25,7 +25,7 @@ struct Alone {
 }
 
 impl Alone {
-    /// Before the master's first reply.
+    /// A connection that waits for the master's first reply.
     fn greeting(settings: ConfigBuilder) -> Self {
         let config = settings.build().unwrap();
         let id = config.master_ids().next().unwrap();
@@ -346,7 +346,7 @@ fn a_buffer_that_was_needed_once_is_given_back_and_a_small_one_is_kept() {
         alone.hear(b"\r\n");
         assert!(alone.connection.is_ready() && alone.connection.inbound.is_empty());
         assert_eq!(alone.connection.inbound.capacity() > payload, kept, "{payload} bytes");
-        // A reply that has begun stays.
+        // The beginning of an incomplete reply is kept.
         alone.hear(&push);
         alone.hear(b"\r\n>1\r\n+pu");
         alone.submit(Action::Acquire, 1);

@@ -38,14 +38,14 @@ pub(crate) enum News {
 pub(super) enum Tracking {
     #[default]
     Off,
-    /// It was requested; keys read before the confirmation are not watched. A lock last waited at
-    /// `waited_at`.
+    /// Tracking was requested; keys read before the confirmation are not watched. A lock last
+    /// waited at `waited_at`.
     On { confirmed: bool, waited_at: Instant },
     /// The server does not support it, or denies it.
     Denied,
 }
 
-/// Two waits within this time are treated as one: turning tracking on and off costs a request each.
+/// How long tracking stays on after the last wait: turning it on and off costs a request each.
 const LINGERS: Duration = Duration::from_secs(5);
 
 impl Connection {

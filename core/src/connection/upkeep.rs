@@ -1,8 +1,8 @@
 //! What a connection does for itself: it stays open, logs in again, and notices another server.
 //!
 //! `PING` after `keep_alive` without a byte, and `AUTH` with a new login on a connection in use.
-//! Both are in the flight with the requests of locks, so their answers find them; neither answer is
-//! a vote.
+//! Both are in the flight with the requests of locks, so that each reply is matched with its own
+//! request. Neither answer is a vote.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Former {
     run_id: RunId,
-    /// It was still up at this instant.
+    /// The server was still up at this instant.
     heard_at: Instant,
 }
 
@@ -62,8 +62,8 @@ impl Connection {
     // Logins.
 
     /// Logs in again without interrupting service. A connection that is still greeting has used an
-    /// earlier login, and logs in again once it is ready; one that is not open yet gets its login
-    /// then.
+    /// earlier login, and logs in again when it is ready. One that is not open yet gets a login
+    /// when it is.
     pub(crate) fn reauthenticate(&mut self, login: Login, now: Instant) {
         match &mut self.state {
             State::Ready => {
@@ -85,7 +85,8 @@ impl Connection {
     #[cold]
     pub(super) fn own_answer(&mut self, action: Action, reply: &Reply<'_>) -> Result<(), Cause> {
         match (action, reply) {
-            // The server keeps the old login, but not for long: the next greeting has a new one.
+            // The server keeps the old login, but this ends the connection, and the next greeting
+            // has a new login.
             (Action::Login, Reply::Error(text)) => Err(self.login_refused(ServerError::classify(text))),
             // An error in answer to a PING is also a sign of life.
             _ => {

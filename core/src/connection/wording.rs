@@ -12,7 +12,7 @@ use crate::wire::{
 /// same form.
 #[derive(Clone, Default)]
 pub(crate) struct Wording {
-    /// For masters with this fleet.
+    /// The fleet of the masters that get this script and command.
     fleet: Option<Fleet>,
     script: Option<Option<&'static Script>>,
     form: Option<Form>,
@@ -50,7 +50,7 @@ impl Wording {
 /// The server's own command that compares a value and deletes its key: a quarter of the work of the
 /// equivalent script.
 ///
-/// Its errors are not answers: then the script is used.
+/// An error of this command is not taken as the answer: the script is used instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum NativeRelease {
     /// Valkey 9 (Valkey command page of DELIFEQ).
@@ -89,10 +89,10 @@ pub(crate) enum Form {
 }
 
 impl Request {
-    /// The script for it; `None` is a plain `SET`.
+    /// The script for the request; `None` for a plain command, such as `SET`.
     pub(crate) fn script(&self, fleet: Option<Fleet>) -> Option<&'static Script> {
         let script = if self.claim.is_one() {
-            // Most claims are of one resource, so the others are not checked first.
+            // Most claims are of one resource, so other kinds are not checked first.
             self.script_of_one(fleet)
         } else if let Some(all) = self.claim.as_all() {
             script_of_all(self.action, all.takes_some())

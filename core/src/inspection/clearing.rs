@@ -16,7 +16,8 @@ const TRIES: u8 = 8;
 
 /// Makes all masters delete a lock's key.
 ///
-/// Each is asked twice: first to name the holder's fingerprint, then to delete that holder's key.
+/// Each master is asked twice: first to name the holder's fingerprint, then to delete that holder's
+/// key.
 /// So a request that a stopped server executes late does not affect a later holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Clearance {
@@ -30,7 +31,7 @@ pub(crate) struct Clearance {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Progress {
     tries: u8,
-    /// Whether it was asked again because its connection had been quiet for long.
+    /// Whether the master was asked again because its connection had been quiet for long.
     is_repeated: bool,
     outcome: Option<Result<Deletion, Cause>>,
 }

@@ -36,14 +36,14 @@ enum Subject {
     Semaphore { name: Resource, permits: u16 },
 }
 
-/// Every inspection reports the marker.
+/// The restart guard's marker: every inspection reports it.
 const MARKER: &[u8] = Fleet::MARKER.as_bytes();
 
 /// One round is enough, even if quiet connections are asked again.
 const ROUND: u32 = 0;
 
 impl Inquiry {
-    /// About a lock. `tokens` are ours.
+    /// An inspection of a lock. `tokens` are ours.
     pub(crate) fn of_lock(
         id: LockId,
         resource: &Resource,
@@ -55,7 +55,7 @@ impl Inquiry {
         Self::begin(id, Subject::Lock(resource.clone()), claim, effects)
     }
 
-    /// About the permits of a semaphore. `tokens` are ours.
+    /// An inspection of a semaphore's permits. `tokens` are ours.
     pub(crate) fn of_semaphore(
         id: LockId,
         name: &Resource,
@@ -196,7 +196,7 @@ impl Heard {
         MasterAnswer { key, group, standing: self.standing, server: server.clone(), marker: *marker }
     }
 
-    /// Without any key.
+    /// Its answer about a semaphore, to which the keys of permits are added later.
     fn of_semaphore(&self) -> PermitsAnswer {
         let Said { server, marker, .. } = &*self.said;
         PermitsAnswer { keys: Vec::new(), standing: self.standing, server: server.clone(), marker: *marker }

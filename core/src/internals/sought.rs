@@ -111,7 +111,7 @@ impl Sought {
         valid_until
     }
 
-    /// The caller requests the extension of this number.
+    /// The caller requests an extension, with this number.
     ///
     /// # Errors
     /// The lock is no longer held.
@@ -142,7 +142,7 @@ impl Sought {
 
     // Getters.
 
-    /// When it needs the time next.
+    /// When [`Self::time_passed`] has something to do next.
     pub fn deadline(&self) -> Option<Instant> {
         let next_attempt = self.bid.as_ref().and_then(|bid| bid.next_attempt());
         self.lock.deadline().into_iter().chain(next_attempt).min()

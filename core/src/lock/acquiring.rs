@@ -31,7 +31,7 @@ pub(crate) struct Attempt {
     /// Whether a refusal by the first master ends the round although no further attempt is allowed,
     /// because a split vote is being settled.
     pub(crate) settles: bool,
-    /// How long it has been waited for, if a mark must be set to keep others out: new readers, or
+    /// How long the caller has waited, if a mark must be set to keep others out: new readers, or
     /// requests that have waited less for a permit.
     pub(crate) waited: Option<Duration>,
     /// Whether a reader proceeds although a writer waits.
@@ -42,7 +42,7 @@ pub(crate) struct Attempt {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Trying {
     pub(super) round: u32,
-    /// Before the first send: elapsed time counts from here.
+    /// The instant before the first send: elapsed time counts from here.
     since: Instant,
     votes: Votes,
     /// Masters whose connection had been quiet for long and was found dead: they were not really
@@ -61,7 +61,7 @@ pub(super) struct Trying {
     watches: bool,
     /// Whether waiting writers are overtaken.
     insists: bool,
-    /// How long it has been waited for, if that must be marked.
+    /// How long the caller has waited, if a mark of it must be set.
     waited: Option<Duration>,
 }
 
@@ -143,7 +143,7 @@ impl Trying {
             let Some(chosen) = cx.chosen_by(master, answer, self.asking()) else { return Next::Stay };
             answer = chosen;
         }
-        // From a master that has counted, this answers a raise, which sets no key.
+        // If the master has already counted the grant, it answers a raise here, which sets no key.
         let has_counted = self.numbers.as_ref().is_some_and(|numbers| numbers.has_counted(master));
         if !has_counted {
             cx.keys.note_fate(master, answer);
@@ -166,8 +166,8 @@ impl Trying {
             return Next::RoundLost(self.lost(Some((master, answer)), cx));
         }
         if self.rest_at.is_some() {
-            // Another master that was asked to assign a permit may still do so: that must be taken
-            // back.
+            // Another master that was asked to assign a permit may still do so: then the permit
+            // must be taken back.
             let is_alone = cx.keys.reached.without(MasterSet::only(master)).is_empty();
             if vote.is_refusal() && self.yields && is_alone {
                 return Next::Refused(Refused {
@@ -191,8 +191,8 @@ impl Trying {
             }
             Decision::Won => self.won(cx),
             Decision::Lost if tally.outstanding() > 0 && cx.goes_on_in_queue() => {
-                // A master that has yet to report the place would have to be asked again. But the
-                // place must be renewed in time.
+                // If the round ended now, a master that has yet to report the place would have to
+                // be asked again. So the round waits, but not too long to renew the place in time.
                 let half = cx.effects.config.request_timeout / 2;
                 let closes_at = self.since + half.min(QueuePlace::RENEWED_EACH);
                 self.closes_at.get_or_insert(closes_at.max(cx.effects.now));
@@ -202,8 +202,8 @@ impl Trying {
         }
     }
 
-    /// These masters are free now. If they and those that granted the lock are a quorum, a lost
-    /// round does not wait for further answers.
+    /// On these masters the key is free now. If they and those that granted the lock are a quorum,
+    /// a lost round does not wait for further answers.
     pub(super) fn freed(&mut self, free: MasterSet, cx: &mut Context<'_, '_>) -> Next {
         let may_grant = |(master, vote): &(MasterId, &Vote)| match vote {
             Vote::Granted => true,
@@ -263,7 +263,8 @@ impl Trying {
         LostRound { last, stale: self.stale, ..LostRound::new(self.round, self.since, votes, cx) }
     }
 
-    /// The caller's time is over in the middle of a round, or the first master's head start is.
+    /// Handles the end of the caller's time in the middle of a round, and the end of the first
+    /// master's head start.
     pub(super) fn time_passed(&mut self, cx: &mut Context<'_, '_>) -> Next {
         let now = cx.effects.now;
         if self.closes_at.is_some_and(|at| at <= now) {
@@ -277,7 +278,7 @@ impl Trying {
     }
 }
 
-/// In an open round, a master has named what is ahead.
+/// In an open round, a master has named the holder, or what is ahead of us in the queue.
 fn named(master: MasterId, answer: Answer) -> Option<Next> {
     let is_named = matches!(answer, Answer::Holder { .. } | Answer::Queued { .. });
     is_named.then_some(Next::Named(master, answer))

@@ -40,13 +40,13 @@ impl Clearing {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LostRound {
     pub(super) round: u32,
-    /// Before its first send.
+    /// The instant before its first send.
     pub(crate) since: Instant,
     pub(crate) votes: Vec<Vote>,
     /// The answer that decided it, if one did.
     pub(crate) last: Option<(MasterId, Answer)>,
-    /// Masters whose connection had been quiet for long and turned out dead: they have not been
-    /// asked in truth.
+    /// Masters whose connection had been quiet for long and was found dead: they were not really
+    /// asked.
     pub(crate) stale: MasterSet,
     /// Masters that refused and have not yet named the holder, and those whose vote can still
     /// decide between "held by another" and "no quorum of answers".
@@ -70,8 +70,8 @@ impl LostRound {
             && tally.granted() + tally.held() + tally.outstanding() >= quorum.needed();
         let mut awaited = MasterSet::EMPTY;
         for (master, vote) in MasterId::all(votes.len()).zip(&mut votes) {
-            // A master that refused a lock that was won without it is not asked again, so it sends
-            // nothing.
+            // If the round was won without a master that refused, that master is not asked again,
+            // so no answer of it is awaited.
             let answers = cx.keys.reached.contains(master);
             match vote {
                 Vote::HeldByAnother { .. } if answers => awaited.insert(master),
@@ -101,7 +101,7 @@ impl LostRound {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refused {
     pub(super) round: u32,
-    /// Before the send.
+    /// The instant before the send.
     pub(crate) since: Instant,
     pub(crate) votes: Vec<Vote>,
     pub(crate) first: MasterId,

@@ -9,8 +9,8 @@ use crate::protocol::{ExtendError, ExtensionId, LossCause, ReleaseOutcome, Resum
 use crate::time::Instant;
 
 impl Lock {
-    /// Returns whether the grant is still valid when its caller takes it; if not, the lock is still
-    /// sought.
+    /// The caller takes the grant. Returns until when it is valid; `None` if it no longer is, and
+    /// then the lock is still sought.
     pub(crate) fn take(&mut self, effects: &mut Effects<'_>) -> (Option<Instant>, Report) {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else {
             return (None, Report::Nothing);
@@ -102,11 +102,12 @@ impl Lock {
         }
     }
 
-    /// How much is left of a time that began with the grant; `None` if it is over, or the lock is
-    /// not held.
+    /// How much is left of the span `at_least`, which began with the grant; `None` if it is over,
+    /// or the lock is not held.
     pub(crate) fn left_of(&self, at_least: Duration, now: Instant) -> Option<Duration> {
         let Stage::Asked(_, Phase::Held(held)) = &self.stage else { return None };
-        // A lock that was granted before but not taken counts from the round that granted it again.
+        // If the first grant was not taken in time, the span begins with the round that granted the
+        // lock again.
         let granted = self.base.grant.map_or(held.since, |grant| grant.at.max(held.since));
         Some((granted + at_least).since(now)).filter(|left| !left.is_zero())
     }
@@ -127,7 +128,8 @@ impl Lock {
     pub(crate) fn cancel(&mut self, effects: &mut Effects<'_>) {
         match &mut self.stage {
             Stage::Told => return,
-            // It was handed over to this process, whose caller has not taken it.
+            // The lock was handed over to this process, and the caller has not taken it: it is not
+            // ours to release.
             Stage::Asked(_, Phase::Held(held)) if held.was_resumed && !held.taken => {}
             Stage::Asked(keys, Phase::Trying(_) | Phase::Held(_)) => {
                 Context { base: &mut self.base, keys, effects }.clear_all();

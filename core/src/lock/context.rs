@@ -152,7 +152,7 @@ impl Keys {
         self.claim = Claim::new(&base.targets, self.token, base.is_fenced, None);
     }
 
-    /// The token may share the one target, too.
+    /// The token may hold the one target alone or share it.
     pub(super) fn be_of_any_kind(&mut self, targets: &Targets) {
         if let Some(resource) = targets.as_one() {
             self.claim = Claim::of_any_kind(resource, self.token);
@@ -176,7 +176,7 @@ impl Keys {
     }
 }
 
-/// With a place in the queue, if it has one.
+/// The claim of a lock that waits fairly: with its place in the queue, if it has one.
 fn claim_in_queue(base: &Base, token: Token) -> Claim {
     let place = base.queueing.as_ref().and_then(|queueing| queueing.place());
     match (base.targets.as_one(), place) {
@@ -232,14 +232,15 @@ impl Context<'_, '_> {
         self.leave_other_places();
     }
 
-    /// Releases the token everywhere, as [`Self::clear_all`] does, and keeps the place in the
+    /// Releases the token everywhere, as [`Self::clear_all`] does, but keeps the place in the
     /// queue.
     pub(super) fn give_back(&mut self) {
         let request = self.request(None, Action::Release, self.base.longest_ttl);
         self.order_back(self.keys.reached, request.without_place());
     }
 
-    /// Ends a wait behind readers: its marks would keep new ones out until they expire.
+    /// Removes the marks of a wait behind readers: otherwise they would keep new readers out until
+    /// they expire.
     pub(super) fn unmark(&mut self) {
         if self.base.wish.is_some() && !self.base.targets.is_permit() {
             let all = MasterSet::all(self.effects.config.masters.len());
@@ -286,7 +287,8 @@ impl Effects<'_> {
         self.ranked(targets).max().map(|(_, first)| first)
     }
 
-    /// All connected masters in that order.
+    /// All connected masters, in the order in which clients prefer them as the first one for these
+    /// targets.
     pub(super) fn first_masters(&self, targets: &Targets) -> impl Iterator<Item = MasterId> + use<> {
         let mut ranked: Vec<_> = self.ranked(targets).collect();
         ranked.sort_unstable_by(|one, other| other.cmp(one));
@@ -321,7 +323,7 @@ impl Effects<'_> {
     }
 }
 
-/// The same number in every process (FNV-1a, Fowler, Noll and Vo 1991).
+/// A hash that is the same in every process (FNV-1a, Fowler, Noll and Vo 1991).
 fn digest(resource: &Resource) -> u64 {
     let bytes = resource.key().iter();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

@@ -34,7 +34,7 @@ pub(super) struct Extension {
     /// The caller's number for it; `None` is renewal.
     caller: Option<ExtensionId>,
     stage: Stage,
-    /// Masters on which it has restored the lock.
+    /// Masters on which this extension has restored the lock.
     healed: MasterSet,
 }
 
@@ -74,8 +74,8 @@ impl Held {
         Ok(())
     }
 
-    /// Asks every master that may hold the token. All N count: one that never had it, or must not
-    /// count, counts as "not held" from the start.
+    /// Asks every master that may hold the token. All N masters have a vote: one that never had the
+    /// token, or must not count as a holder, counts as "not held" from the start.
     pub(super) fn start_extension(
         &mut self,
         caller: Option<ExtensionId>,
@@ -122,7 +122,7 @@ impl Held {
             if self.taken {
                 return self.lose(LossCause::NotHeld, cx);
             }
-            // The caller has not taken it, so this is a lost attempt and not a loss.
+            // The caller has not taken the lock, so this is a lost attempt and not a loss.
             self.votes = extension.votes.take();
             return self.ended_untaken(cx);
         }
@@ -132,7 +132,8 @@ impl Held {
             if now + NOTICE >= self.valid_until {
                 return self.time_passed(cx);
             }
-            // If its caller already got a failure, the success is reported as a renewal.
+            // If the extension was already reported to its caller as failed, the success is
+            // reported as a renewal.
             let caller = extension.caller.filter(|_| extension.stage == Stage::Open);
             // No extension shortens a key, so a validity that already reaches further remains.
             self.valid_until = self.valid_until.max(extension.ttl.valid_until(extension.since));
@@ -209,7 +210,7 @@ impl Held {
     }
 
     /// The claim has another form, so answers about the earlier one no longer matter. Repeats the
-    /// extensions that callers wait for, or else starts one as in renewal.
+    /// extensions that callers wait for. If there are none, starts one as in renewal.
     pub(super) fn extend_anew(&mut self, cx: &mut Context<'_, '_>) {
         let under_way = std::mem::take(&mut self.extensions).into_iter();
         for extension in under_way.filter(|extension| extension.stage == Stage::Open) {

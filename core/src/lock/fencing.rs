@@ -2,8 +2,9 @@
 //!
 //! A fencing token is V if a majority of the masters have had the event "the counter is V while the
 //! lock is ours". Any two majorities share a master, and there the later of two grants was counted
-//! after the earlier one's event, so its number is larger. That needs no assumption about time. The
-//! largest number of one round is not enough, nor is a counter that is larger than V.
+//! after the earlier one's event, so its number is larger. That needs no assumption about time. Two
+//! weaker rules would not do: to take the largest number of a round without that majority, or to
+//! accept a counter that is larger than V.
 
 use crate::protocol::{FencingToken, MasterId, MasterSet, Vote};
 

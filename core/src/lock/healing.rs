@@ -1,9 +1,9 @@
 //! Healing: keys are restored on masters that lost them, or never had them, while a quorum still
 //! holds the lock.
 //!
-//! A restored key counts from the next round of extensions on. So every end of validity depends on
-//! masters that held the token before its round began, and every client that acquires the lock
-//! later meets one of them.
+//! A restored key counts from the next round of extensions on. So each extension of the validity
+//! was confirmed by a quorum of masters that held the token before that round began, and every
+//! client that acquires the lock later meets one of them.
 
 use super::context::Context;
 use super::holding::Held;

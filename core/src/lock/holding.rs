@@ -89,8 +89,8 @@ impl Held {
 
     /// A vote that comes after the lock was won: the master also holds it, or never will.
     fn late_vote(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) {
-        // A master that has granted it answers a raise, and at a resumption an extension: neither
-        // sets a key.
+        // A master that has granted the lock answers a raise here. If the lock was resumed, every
+        // master answers an extension. Neither sets a key.
         if self.was_resumed || self.granted.contains(master) {
             return;
         }

@@ -65,7 +65,7 @@ pub(crate) struct Lock {
     stage: Stage,
 }
 
-// Nearly every lock has asked, so the large variant sets the right size.
+// Nearly every lock is in the large variant `Asked`: a smaller enum would save nothing.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Stage {
@@ -84,7 +84,7 @@ enum Phase {
     Clearing(Clearing),
     Resuming(Resuming),
     Held(Held),
-    /// Its holder has been notified that it is lost.
+    /// The holder has been notified that the lock is lost.
     Gone,
     Releasing(Releasing),
 }
@@ -92,11 +92,11 @@ enum Phase {
 /// The state of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum State {
-    /// It has asked no master yet.
+    /// The lock has asked no master yet.
     Queued,
     Sought,
     Held,
-    /// It is no longer sought or held.
+    /// The lock is no longer sought or held.
     LetGo,
     /// Nothing refers to it, and its number may be reused. A lock whose last event has yet to be
     /// taken is still `LetGo`: so a table by number can distinguish the event's receiver from the
@@ -115,7 +115,7 @@ enum Next {
     Gone,
     NotAcquired(AcquireError),
     Released(ReleaseOutcome),
-    // Reports: see there.
+    // For the bid: the variants of `Report` with these names.
     RoundLost(LostRound),
     Refused(Refused),
     Named(MasterId, Answer),
@@ -128,8 +128,8 @@ enum Next {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Report {
     Nothing,
-    /// Nothing, and nothing changed for others: the lock's state is the same, and its deadline is
-    /// no nearer.
+    /// Nothing to report, and nothing changed for others: the lock's state is the same, and its
+    /// deadline is no nearer.
     Unchanged,
     /// A round was lost: [`Lock::undo`] or [`Lock::give_back`] comes next.
     RoundLost(LostRound),
@@ -171,7 +171,7 @@ impl Lock {
     }
 
     /// Releases a lock that was granted to another locker. With `life` its keys stay for that long.
-    /// For one resource it is unknown whether the token holds it alone or shares it: an immediate
+    /// It is unknown whether the token holds a single resource alone or shares it: an immediate
     /// release handles both.
     pub(crate) fn released(
         id: LockId,
@@ -205,7 +205,7 @@ impl Lock {
         }
     }
 
-    /// The first of them.
+    /// The first of its seats.
     pub(crate) fn seat(&self) -> Option<u16> {
         self.seats()?.numbers().next()
     }
@@ -364,7 +364,7 @@ impl Lock {
     fn go_on(&mut self, next: Next, effects: &mut Effects<'_>) -> Report {
         let lock = self.base.id;
         let Stage::Asked(keys, phase) = &mut self.stage else {
-            debug_assert!(matches!(next, Next::Stay), "a lock that asks nobody goes on");
+            debug_assert!(matches!(next, Next::Stay), "only a lock that has asked masters changes its phase");
             return Report::Nothing;
         };
         match next {

@@ -1,10 +1,11 @@
 //! Fair waiting: a place in the queue that each master keeps for one resource.
 //!
-//! Queues by arrival get stuck: each of two waiters may be first on one master. So the order is
-//! agreed first, as an atomic register's timestamps are. On each master a place gets the number
-//! after the largest; the largest of a majority's numbers counts, and is written to a majority. A
-//! later waiter meets it on at least one master, and gets a larger number. Each master grants the
-//! lock only to the place with the smallest number that it knows and whose waiter is alive.
+//! If each master queued waiters by arrival, two waiters could block each other: each may be first
+//! on one master. So the order is agreed first, as an atomic register's timestamps are. On each
+//! master a place gets the number after the largest. The largest of a majority's numbers counts,
+//! and is written to a majority. A later waiter meets that number on at least one master, and gets
+//! a larger one. Each master grants the lock only to the smallest number in its queue whose waiter
+//! is alive.
 //!
 //! Exclusion does not depend on any of that: a grant needs a majority, as without a queue.
 
@@ -18,9 +19,9 @@ use crate::protocol::{
 /// The state of fair waiting.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queueing {
-    /// `None` before the first attempt, and while it waits without one.
+    /// `None` before the first attempt, and while the lock waits without a place.
     place: Option<QueuePlace>,
-    /// Whether it waits without a place.
+    /// Whether the lock waits without a place.
     is_out: bool,
     /// The largest number that a master gave the place before a quorum had one number: masters with
     /// another one get this one.
@@ -61,7 +62,7 @@ impl Queueing {
                 if Some(number) == self.number {
                     self.agreed.insert(master);
                 } else {
-                    // It may have reached this master late, behind later waiters.
+                    // The place may have reached this master late, behind later waiters.
                     self.agreed.remove(master);
                     self.raised.remove(master);
                 }
@@ -71,7 +72,7 @@ impl Queueing {
                     self.first.remove(master);
                 }
             }
-            // It has the place, but does not report it.
+            // The master has the place, but does not report its number.
             Answer::Yes | Answer::Counted(_) | Answer::Failed { cause: Cause::Quarantined { .. }, .. } => {
                 self.answered.insert(master);
             }
@@ -118,8 +119,8 @@ impl Lock {
         self.order_stay(behind, effects);
     }
 
-    /// These masters are free now. A lost round that only waits for its last answers ends if the
-    /// next attempt may get a quorum.
+    /// On these masters the key is free now. A lost round that only waits for its last answers ends
+    /// if the next attempt may get a quorum.
     pub(crate) fn freed(&mut self, free: MasterSet, effects: &mut Effects<'_>) -> Report {
         let Self { base, stage: Stage::Asked(keys, Phase::Trying(trying)) } = self else {
             return Report::Unchanged;
@@ -209,7 +210,8 @@ impl Context<'_, '_> {
         self.effects.order(placed, request);
     }
 
-    /// Leaves the queue on masters that get no release, which would also leave it.
+    /// Leaves the queue on masters that get no release of the token. On the others the release also
+    /// removes the place.
     pub(super) fn leave_other_places(&mut self) {
         let reached = self.keys.reached;
         if let Some(queueing) = &mut self.base.queueing {

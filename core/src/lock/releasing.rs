@@ -19,8 +19,9 @@ impl Releasing {
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
         let request = cx.request(Some(round), Action::Release, cx.base.longest_ttl);
-        // The first master is queued first, and so written last: other waiters learn of the release
-        // at the first master, and then ask the others.
+        // The first master's release is ordered first. The outbox writes to the newest master
+        // first, so to the first master last: other waiters learn of the release there, and then
+        // ask the others, where the lock is free already.
         let is_contended = cx.base.is_contended;
         let first = is_contended.then(|| cx.effects.first_master(&cx.base.targets)).flatten();
         let reached = cx.keys.reached;

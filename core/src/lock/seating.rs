@@ -2,8 +2,8 @@
 //!
 //! A seat is an ordinary exclusive lock, so no two holders have the same one, whatever is assigned:
 //! the assignment only saves a search on each master. The attempt does not wait for a silent
-//! master: the next one is asked to assign. So several may have taken seats, and each that took
-//! other seats than the chosen ones releases them.
+//! master: the next one is asked to assign. So seats may be taken on several masters, and a master
+//! that took other seats than the chosen ones gets a release of them.
 //!
 //! Several permits at once are assigned in one script, all or none, and the other masters are asked
 //! for all of them or none, as for a lock of several resources. No attempt holds some of them while
@@ -21,7 +21,7 @@ use crate::protocol::{
 pub(super) struct Seating {
     name: Resource,
     of: u16,
-    /// How many it gets.
+    /// How many seats the attempt takes.
     take: u16,
     /// The first seat of the window, and its number of seats.
     from: u16,
@@ -34,8 +34,8 @@ pub(super) struct Seating {
     left: u16,
     /// Masters that may have taken any seats of the window.
     taking: MasterSet,
-    /// Earlier windows, with the masters that may have taken seats of them. Such a late answer is
-    /// not chosen, and its places are those of its own window.
+    /// Earlier windows, with the masters that may have taken seats of them. Seats that such a
+    /// master reports late are not chosen, and their places are counted in the earlier window.
     earlier: Vec<(MasterSet, Claim)>,
     chosen: Option<Seats>,
 }
@@ -204,8 +204,8 @@ impl Context<'_, '_> {
     }
 
     /// Orders requests that take the token back, at once or later. If a master may have taken any
-    /// seats of a window, the request names all of them, and keeps none: the chosen ones are kept
-    /// elsewhere.
+    /// seats of a window, its request names all seats of the window, and keeps none: the chosen
+    /// ones are kept on other masters.
     pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
         let mut exactly = to;

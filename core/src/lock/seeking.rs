@@ -12,8 +12,8 @@ use crate::protocol::{
 };
 
 impl Lock {
-    /// Makes an attempt, with a fresh token: a delayed release of an earlier one can never take
-    /// this one's keys.
+    /// Makes an attempt, with a fresh token: a delayed release of an earlier attempt can never
+    /// delete the keys of this one.
     pub(crate) fn attempt(
         &mut self,
         attempt: Attempt,
@@ -69,7 +69,7 @@ impl Lock {
         effects: &mut Effects<'_>,
     ) -> Result<(), EntropyFailed> {
         if self.state() == State::Queued {
-            // The script compares a token, and no master has this one.
+            // The script that reads the key compares it with a token: no master has this one.
             let keys = Keys::new(&self.base, effects.fresh_token()?, MasterSet::EMPTY);
             let lost_round = self.base.next_round();
             let clearing = Clearing::behind(lost_round, &mut self.base);
@@ -89,7 +89,7 @@ impl Lock {
         effects: &'a mut Effects<'e>,
     ) -> Option<(&'a mut Clearing, Context<'a, 'e>)> {
         let Self { base, stage: Stage::Asked(keys, Phase::Clearing(clearing)) } = self else {
-            debug_assert!(false, "a lock that is not between two attempts is told what to do there");
+            debug_assert!(false, "a command for the time between attempts comes at another time");
             return None;
         };
         Some((clearing, Context { base, keys, effects }))

@@ -1,4 +1,4 @@
-//! Asking masters about any holder's lock, and having its keys deleted.
+//! Commands about locks of any holder: ask the masters about them, or have their keys deleted.
 
 use super::Machine;
 use super::table::{Place, Slot, Task};
@@ -9,7 +9,7 @@ use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
     /// Asks all masters about a lock, without changing anything there. It ends with
-    /// [`Event::Inspected`](super::Event::Inspected) when each has answered or is known not to.
+    /// [`Event::Inspected`](super::Event::Inspected) when each master has answered or failed.
     ///
     /// Keys with the token of a lock that this machine holds, or with `token`, are reported as
     /// ours.
@@ -32,9 +32,9 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// Asks all masters which of a semaphore's permits are held, without changing anything there.
-    /// It ends with [`Event::SemaphoreInspected`](super::Event::SemaphoreInspected) when each has
-    /// answered or is known not to. `permit` is any of the permits; [`inspect`](Self::inspect) says
-    /// which keys are ours.
+    /// It ends with [`Event::SemaphoreInspected`](super::Event::SemaphoreInspected) when each
+    /// master has answered or failed. `permit` is any of the permits; [`inspect`](Self::inspect)
+    /// says which keys are ours.
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.
@@ -62,8 +62,8 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// Makes all masters delete a lock's key, even that of another holder or of readers. It ends
-    /// with [`Event::ForceReleased`](super::Event::ForceReleased) when each has answered or is
-    /// known not to.
+    /// with [`Event::ForceReleased`](super::Event::ForceReleased) when each master has answered or
+    /// failed.
     ///
     /// # Errors
     /// [`TooManyLocks`], and nothing was sent.

@@ -15,9 +15,9 @@ impl<E: Entropy> Machine<E> {
     /// Seeks a lock. It ends with [`Event::Granted`](super::Event::Granted) or
     /// [`Event::NotAcquired`](super::Event::NotAcquired).
     ///
-    /// A lock whose resource another lock of this machine holds or seeks waits in the queue behind
-    /// that, and asks no master before it comes to the front. When the lock in front ends, the next
-    /// one's request follows its releases in the same write.
+    /// If another lock of this machine holds or seeks the resource, the new one waits in the queue
+    /// behind it, and asks no master before it comes to the front. When the lock in front ends, the
+    /// next one's request follows its releases in the same write.
     ///
     /// # Errors
     /// [`AcquireError::Invalid`], [`AcquireError::TooManyLocks`] and [`AcquireError::NoEntropy`].
@@ -94,8 +94,8 @@ impl<E: Entropy> Machine<E> {
 
     /// Returns until when a granted lock is valid, at the moment in which the caller takes it.
     ///
-    /// `None` if too little is left to rely on: then it is released and still sought within the
-    /// caller's limits, and another [`Event::Granted`](super::Event::Granted) or
+    /// `None` if too little validity is left to rely on: then the lock is released, but still
+    /// sought within the caller's limits, and another [`Event::Granted`](super::Event::Granted) or
     /// [`Event::NotAcquired`](super::Event::NotAcquired) follows. A lock that the caller has not
     /// taken is not lost when its validity ends, but still sought.
     pub fn take(&mut self, lock: LockId, now: Instant) -> Option<Instant> {
@@ -159,7 +159,7 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// Leaves a held lock to the process that gets its token: its keys stay, its renewal ends, and
-    /// it is over without an event. `None` if it is no longer held.
+    /// this machine forgets the lock without an event. `None` if it is no longer held.
     pub fn hand_over(&mut self, lock: LockId, now: Instant) -> Option<Resumption> {
         let handed = self.with_lock(lock, now, |lock, effects| {
             lock.look_at_clock(effects);

@@ -8,7 +8,7 @@ use crate::time::Instant;
 
 /// How many events may wait to be taken before processing of due locks pauses. Tens of thousands of
 /// locks may be due at one instant. Larger: their events take megabytes, and a lock has left the
-/// processor's caches when its event is taken and its memory is freed. Smaller: more turns.
+/// processor's caches when its event is taken and its memory is freed. Smaller: more pauses.
 const PORTION: usize = 64;
 
 /// Due locks that have yet to be processed, earliest first.
@@ -17,7 +17,7 @@ pub(super) struct Due {
     locks: IntoIter<(Instant, LockId)>,
     /// Everything that the sockets had at this instant has been received.
     looked: Instant,
-    /// The last time that the machine got.
+    /// The latest time that was passed to the machine.
     pub(super) now: Instant,
 }
 
@@ -40,7 +40,7 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// The time is `now`, and everything that the sockets had at the instant `looked` has been
-    /// received: no later silence counts.
+    /// received. Silence after `looked` counts against no master.
     pub(crate) fn time_passed_since_look(&mut self, looked: Instant, now: Instant) {
         (self.due.looked, self.due.now) = (looked, now);
         self.go_on_with_due();
@@ -84,7 +84,7 @@ impl<E: Entropy> Machine<E> {
             let Some(at) = link.deadline().filter(|at| *at <= now) else { return };
             link.connection.time_passed(looked, now, &mut self.answers);
             self.touched(master);
-            // One that is due at the same instant again has had its turn.
+            // A connection that is due at the same instant again has had its turn.
             if self.connections.get_mut(master.index()).is_some_and(|link| link.deadline() == Some(at)) {
                 return;
             }

@@ -9,14 +9,14 @@ use crate::protocol::{Config, ConfigError, Entropy, LockId, Resource, Token, Too
 use crate::time::Instant;
 
 impl<E: Entropy> Machine<E> {
-    /// Releases a lock, but not before it has been held for `at_least` since its grant: until then
-    /// its keys stay, and then they expire. It ends with
-    /// [`Event::Released`](super::Event::Released) as [`release`](Self::release) does, whose
-    /// outcome then says that a quorum of masters held the lock for us and keeps the keys. Returns
-    /// for how long they stay; `None` if the time is over, and this is an ordinary release.
+    /// Releases a lock, but keeps its keys until `at_least` has passed since its grant; then they
+    /// expire. Like [`release`](Self::release) it ends with
+    /// [`Event::Released`](super::Event::Released), whose outcome then says whether a quorum of
+    /// masters held the lock for us and keeps the keys. Returns for how long the keys stay; `None`
+    /// if that time is over, and this is an ordinary release.
     ///
-    /// The keys live a little longer than that, by the drift of a TTL as long ([`Ttl::drift`]), so
-    /// that no master's clock ends them early. A master that does not answer gets the request once
+    /// The keys live a little longer, by the drift of a TTL of that length ([`Ttl::drift`]), so
+    /// that no master's clock ends them early. A master that does not answer gets the request when
     /// it can be reached again: to keep the key for the rest of the time, or to delete it.
     ///
     /// # Errors
@@ -63,9 +63,9 @@ impl<E: Entropy> Machine<E> {
     }
 }
 
-/// The TTL of a key that must stay for `left`. A master with a fast clock must not expire it early,
-/// and a master under the restart guard does not wait for keys that live longer than the longest
-/// TTL.
+/// The TTL of a key that must stay for `left`. It is a little longer, so that a master with a fast
+/// clock does not expire the key early. It is at most the longest TTL: a restarted master under the
+/// restart guard waits no longer than that before it votes.
 pub(crate) fn kept_life(config: &Config, left: Duration) -> Result<Ttl, ConfigError> {
     let longest = config.longest_ttl();
     if left > longest.as_duration() {

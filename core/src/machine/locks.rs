@@ -185,7 +185,7 @@ impl<E: Entropy> Machine<E> {
         self.contenders.next(resource, let_go, is, &mut self.jitter, now)
     }
 
-    /// A lock is in front for one of its targets. Returns whether it is for all of them.
+    /// A lock is in front for one of its targets. Returns whether it is in front for all of them.
     fn comes_to_front(&mut self, resource: &Resource, id: LockId) -> bool {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return false };
         if let Place::Behind(places) = place {
@@ -205,7 +205,7 @@ impl<E: Entropy> Machine<E> {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let targets = lock.targets();
         let start = match begin {
-            // It takes its turn in the masters' queues.
+            // A fair waiter takes its turn in the masters' queues.
             _ if lock.is_fair() => Start::default(),
             Begin::GoOn(bid) => {
                 *place = Place::Front(Some(bid));
@@ -287,7 +287,8 @@ impl<E: Entropy> Machine<E> {
                 }
             }
             News::AllChanged | News::Deaf => {
-                // Each only once: a lock of several targets is found with the first of them.
+                // Each lock is notified only once: a lock of several targets is in front of several
+                // resources, and is taken from the first of them.
                 let is_first = |resource: &Resource, id| {
                     let first = self.lock(id).and_then(|lock| lock.targets().queues().next());
                     first.is_some_and(|(first, _)| first == resource)
@@ -326,7 +327,7 @@ fn bid_of<'a>(place: &'a mut Place, contenders: &Contenders, targets: &Targets) 
             Some(bid.get_or_insert_with(|| Box::new(Bid::of_asking(contenders.lets_pass(targets)))))
         }
         Place::Behind(_) | Place::Gone => {
-            debug_assert!(false, "a lock that was not asked for anything reports");
+            debug_assert!(false, "a lock behind others, or one that has ended, has a report");
             None
         }
     }

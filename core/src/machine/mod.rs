@@ -182,8 +182,8 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// Logs in again on the present connection, if there is one, while it is in use: other requests
-    /// are not disturbed. If the master refuses it, the connection is closed, and the next one asks
-    /// for a login itself.
+    /// are not disturbed. If the master refuses the login, the connection is closed, and the driver
+    /// provides a login for the next one.
     pub fn reauthenticate(&mut self, master: MasterId, login: Login, now: Instant) {
         self.with_connection(master, now, |connection, _| connection.reauthenticate(login, now));
     }
@@ -201,16 +201,17 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// A connection could not be opened, or has ended. Bytes received before must have been passed
-    /// in before.
+    /// A connection could not be opened, or has ended. Bytes that were received on it must have
+    /// been passed in before.
     pub fn closed(&mut self, master: MasterId, generation: u32, cause: Cause, now: Instant) {
         self.with_connection(master, now, |connection, answers| {
             connection.closed(generation, cause, now, answers);
         });
     }
 
-    /// The outputs of [`poll_output`](Self::poll_output) from here on are written now. For a driver
-    /// that may write long after the commands: waiting for answers begins here.
+    /// The driver writes the outputs that [`poll_output`](Self::poll_output) returns from here on
+    /// at the instant `now`. For a driver that may write long after the commands: the wait for
+    /// answers begins at that instant.
     pub(crate) fn writes_begin(&mut self, now: Instant) {
         self.written_at = Some(now);
     }
@@ -250,8 +251,8 @@ impl<E: Entropy> Machine<E> {
         self.lock(lock).and_then(Lock::resumption)
     }
 
-    /// The resumption of these targets, and of these permits of a semaphore, with this token and
-    /// number.
+    /// The lock's targets, with the permits that it has of a semaphore, and what is needed to
+    /// resume it.
     #[cfg(feature = "internals")]
     pub(crate) fn claim(&self, lock: LockId) -> Option<(Targets, Resumption)> {
         let lock = self.lock(lock)?;
@@ -271,7 +272,7 @@ impl<E: Entropy> Machine<E> {
     }
 
     /// Returns whether the present connection for a master goes to a sentinel, to ask for the
-    /// master's address. It does not need the master's login.
+    /// master's address. Such a connection does not need the master's login.
     pub fn asks_sentinel(&self, master: MasterId) -> bool {
         self.connections.get(master.index()).is_some_and(|link| link.connection.asks_sentinel())
     }

@@ -16,8 +16,8 @@ pub enum Output<'a> {
         master: MasterId,
         /// The new connection's number.
         generation: u32,
-        /// The address to connect to. It may change, and it is not always the master's: where
-        /// masters are discovered, connections to the servers that are asked are also opened.
+        /// The address to connect to. It may differ each time, and it is not always the master's:
+        /// to discover a master, the machine first connects to other servers and asks them.
         address: Address,
     },
     /// Write these bytes to a connection, after all earlier ones.
@@ -84,14 +84,14 @@ pub enum WakeReason {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MasterState {
-    /// Its connection is being opened, and no attempt has failed yet.
+    /// The connection is being opened, and no attempt has failed yet.
     Opening,
-    /// It is connected and votes.
+    /// The master is connected and votes.
     Ready {
         /// What its operator should know; empty if all is well.
         warnings: Vec<Warning>,
     },
-    /// It has no vote, for this reason. The next attempt to connect follows after
+    /// The master has no vote, for this reason. The next attempt to connect follows after
     /// `reconnect_delay`.
     Down(Cause),
 }

@@ -1,4 +1,5 @@
-//! Connections: orders down, answers up, the outputs at both ends, and the next deadline.
+//! Passes orders down to connections and answers up to locks. Returns the outputs of both, and the
+//! next deadline.
 
 use super::{Machine, Output, Wake, WakeReason};
 use crate::connection::{Answers, Connection, DriverTask, RunId, Upward};
@@ -42,9 +43,9 @@ impl Link {
 }
 
 impl<E: Entropy> Machine<E> {
-    /// Passes orders down and answers up until there are none. Each lock makes a bounded number of
-    /// orders for an answer, and each order is answered a bounded number of times, most of them
-    /// later.
+    /// Passes orders down and answers up until there are none. That ends: for each answer a lock
+    /// gives a bounded number of orders, and each order is answered a bounded number of times,
+    /// mostly later.
     pub(super) fn settle(&mut self, now: Instant) {
         self.due.now = now;
         loop {
@@ -58,8 +59,8 @@ impl<E: Entropy> Machine<E> {
                     }
                 }
             } else if let Some(freed) = self.freed.pop_front() {
-                // Before any answer: the next lock's request goes into the same write as the last
-                // one's release.
+                // This comes before any answer: so the next lock's request goes into the same write
+                // as the last one's release.
                 self.advance(freed, now);
             } else if let Some((master, upward)) = self.answers.next() {
                 match upward {

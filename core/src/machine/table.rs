@@ -29,7 +29,7 @@ pub(super) enum Place {
     Front(Option<Box<Bid>>),
     /// Behind others.
     Behind(Places),
-    /// It has ended.
+    /// The lock has ended.
     Gone,
 }
 
@@ -66,7 +66,7 @@ impl Slot {
 }
 
 /// Something that asks masters and ends with an event.
-// Almost all of them are locks, so the large variant sets the right size.
+// Almost all tasks are locks, the large variant: a smaller enum would save nothing.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone)]
 pub(super) enum Task {
@@ -102,8 +102,8 @@ pub(super) struct Slab<T> {
 #[derive(Clone, Debug)]
 struct Cell<T> {
     generation: u32,
-    /// In a free cell: the index to use after its own, of a cell that was freed before it or of a
-    /// new one. So a free list of tens of thousands takes no extra memory.
+    /// In a free cell: the index that is used after this one. It is that of a cell that was freed
+    /// earlier, or of a new one. So a free list of tens of thousands takes no extra memory.
     next: u32,
     value: Option<T>,
 }
@@ -174,9 +174,9 @@ impl<T> Slab<T> {
     }
 }
 
-/// How many due entries are taken one by one, plus this fraction (1/n) of the heap, before the rest
-/// is taken at once. Smaller: small heaps are rebuilt more often. Larger: more entries are taken
-/// slowly from a large heap.
+/// Limits how many due entries are taken one by one, before the rest is taken at once: this number,
+/// plus the length of the heap divided by it. Smaller: small heaps are rebuilt more often. Larger:
+/// more entries are taken slowly from a large heap.
 const SEPARATELY: usize = 32;
 
 /// A heap of deadlines. A deadline that moves later, or away, leaves its entry behind; the entry is

@@ -63,12 +63,12 @@ pub(crate) struct Bid {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Plan {
     /// The lock is asking, or held. `first_leads`: a refusal by the first master means that a rival
-    /// came first and now asks the others. That is unknown if that master may have been held all
-    /// the time.
+    /// came first and now asks the others. It is false if the key on that master may have been held
+    /// all the time.
     Asking { first_leads: bool },
-    /// Other processes get their turn until then.
+    /// Other processes get their turn until this instant.
     Pause { until: Instant },
-    /// It waits after a lost attempt, or listens before the first one.
+    /// The lock waits after a lost attempt, or listens before the first one.
     Waiting(Waiting),
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Waiting {
     /// `None`: there is no further attempt, and the command ends when the awaited answers have
     /// come.
     pub(super) retry_at: Option<Instant>,
-    /// When to ask masters again that will not notify.
+    /// When to ask the masters again that will not notify.
     pub(super) poll_at: Instant,
     /// The only master that was asked: it refused before others were asked, or was only asked who
     /// holds the key.
@@ -205,7 +205,7 @@ impl Bid {
     pub(super) fn lost_wait(&mut self) -> Option<&mut Waiting> {
         debug_assert!(
             matches!(self.plan, Plan::Waiting(_)),
-            "an answer behind a lost round comes behind one"
+            "an input that only comes after a lost round comes at another time"
         );
         self.waiting()
     }

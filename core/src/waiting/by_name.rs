@@ -8,7 +8,7 @@ use std::collections::btree_map::Entry;
 
 use crate::protocol::Resource;
 
-/// A value for each of some resources.
+/// A map from resources to values.
 #[derive(Clone, Debug)]
 pub(super) struct ByName<T> {
     buckets: BTreeMap<u64, Bucket<T>>,
@@ -19,8 +19,8 @@ pub(super) struct ByName<T> {
 #[derive(Clone, Debug)]
 enum Bucket<T> {
     One(Resource, T),
-    /// An attacker can create names with the same digest. A tree finds those in logarithmic time,
-    /// too.
+    /// An attacker can create names with the same digest. A tree finds even one of those in
+    /// logarithmic time.
     Several(BTreeMap<Resource, T>),
 }
 
@@ -65,7 +65,7 @@ impl<T> ByName<T> {
         }
     }
 
-    /// All of them, in the order of the resources.
+    /// All values, in the order of the resources.
     pub(super) fn in_order(&self) -> BTreeMap<&Resource, &T> {
         let mut all = BTreeMap::new();
         for bucket in self.buckets.values() {

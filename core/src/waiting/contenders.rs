@@ -21,7 +21,7 @@ const KEPT: usize = 1024;
 #[derive(Clone, Debug, Default)]
 struct Contender {
     front: Front,
-    /// `None` before the first release, and as long as no other process wants the lock.
+    /// `None` while no lock waits and nothing is remembered about rivals.
     known: Option<Box<Known>>,
 }
 
@@ -37,8 +37,8 @@ impl Contender {
         self.known.as_ref().map_or(0, |known| known.queue.len())
     }
 
-    /// Whether a lock waits. Knowledge about a resource is dropped if it equals that of one that
-    /// was never wanted.
+    /// Whether a lock waits. If none does, what is known about the resource is dropped if it equals
+    /// what is known about a resource that was never wanted.
     fn still_waited_for(&mut self) -> bool {
         let waits = self.waiting() > 0;
         if !waits && self.known.as_ref().is_some_and(|known| known.pace == Pace::default()) {
@@ -55,14 +55,14 @@ impl Contender {
 /// Where a requested lock starts.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
-    /// It is in front.
+    /// The lock is in front.
     Front(Start),
-    /// It waits behind others.
+    /// The lock waits behind others.
     Behind(Places),
-    /// It has a single try. No other lock waits, and the masters know more about the holder than
-    /// this process.
+    /// The lock has a single try. No other lock waits, and the masters know more about the holder
+    /// than this process.
     Outside,
-    /// It has a single try, and this many callers came before it.
+    /// The lock has a single try, and this many callers came before it.
     Refused { others: usize },
 }
 
@@ -84,7 +84,7 @@ impl Places {
         one.into_iter().chain(several.iter().copied())
     }
 
-    /// It is in front for this target.
+    /// The lock is now in front for this target.
     pub(crate) fn comes_to_front(&mut self, target: usize) {
         if let Self::Several(several) = self {
             if let Some(place) = several.get_mut(target) {
@@ -122,7 +122,7 @@ pub(crate) struct Next {
 #[derive(Clone, Debug)]
 pub(crate) enum Begin {
     Start(Start),
-    /// It continues its predecessor's wait.
+    /// The lock continues its predecessor's wait.
     GoOn(Box<Bid>),
 }
 
@@ -167,7 +167,7 @@ impl Contenders {
         targets.queues().zip(places.iter()).filter_map(ahead).max().unwrap_or(1)
     }
 
-    /// A resource for which it waits behind others.
+    /// A resource for which the lock with these places waits behind others.
     pub(crate) fn behind_at<'a>(&self, targets: &'a Targets, places: &Places) -> Option<&'a Resource> {
         targets
             .resources()
@@ -250,7 +250,7 @@ impl Contenders {
         Entry::Front(start)
     }
 
-    /// Its place in this queue; `None` if it is in front.
+    /// Enters one queue. Returns the lock's place in it; `None` if it is in front.
     fn join(&mut self, resource: &Resource, mode: &Mode, id: LockId, now: Instant) -> Option<Place> {
         let Some(contender) = self.by_resource.get_mut(resource.key()) else {
             self.begin(resource, mode, id, now);

@@ -28,16 +28,16 @@ impl Bid {
         let quorum = effects.config.quorum;
         self.renews_at = None;
         if was_granted {
-            // That turn is over, and maybe the place, too.
+            // That turn is over, and the place may have expired.
             lock.leave_queue(effects);
             lock.enter_anew();
             return;
         }
         if lock.queue_place().is_some() {
-            // Sharers do not take turns with a queue; another mark keeps them out.
+            // A queue does not keep new sharers out. If sharers hold the lock, a mark does that.
             if lock.keeps_its_place(quorum) && !self.meets_sharers(lock) {
                 lock.agree_on_number(effects);
-                // Its life may have begun when it was requested.
+                // The place's life may have begun when the round did.
                 self.renews_at = Some(effects.now.max(since + QueuePlace::RENEWED_EACH));
                 self.ask_if_free(lock, effects);
             } else {
@@ -60,7 +60,8 @@ impl Bid {
         }
     }
 
-    /// No time is left to others: the order is agreed, so waiters do not take each other's votes.
+    /// Asks at once if a quorum is free, without letting others go first: the order is agreed, so
+    /// waiters do not take each other's votes.
     fn ask_if_free(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let needed = effects.config.quorum.needed();
         let may_ask = self.waiting().is_some_and(|waiting| waiting.retry_at.is_some());
@@ -69,7 +70,7 @@ impl Bid {
         }
     }
 
-    /// It may be time to renew the place.
+    /// Renews the place if that is due.
     pub(super) fn renew_place(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let is_due = self.renews_at.is_some_and(|at| at <= now);
@@ -126,7 +127,8 @@ impl Bid {
         self.hear(report, lock, effects);
     }
 
-    /// Whether a change of the key does not matter because others are before it in the queue.
+    /// Whether a change of the key does not matter because others are ahead of the lock in the
+    /// queue.
     pub(super) fn waits_for_its_turn(&self, master: MasterId, lock: &Lock) -> bool {
         lock.queue_place().is_some() && !lock.is_first_at(master)
     }

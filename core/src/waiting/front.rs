@@ -85,7 +85,7 @@ impl Front {
         }
     }
 
-    /// The one in front shares with readers.
+    /// The lock in front shares the resource with readers from now on.
     pub(super) fn share(&mut self, id: LockId) {
         if matches!(self, Self::One(one) if *one == id) {
             *self = Self::Nobody;

@@ -38,8 +38,8 @@ impl Bid {
             self.last_votes = Some(Arc::clone(&votes));
         }
         let stale = lost.stale.without(self.repeated);
-        // A round can be lost by one vote, so a single fresh connection may win it now. If time ran
-        // out instead, there is none for another round.
+        // A round can be lost by one vote, so a single fresh connection may win it now. If the
+        // round was lost because time ran out, there is no time for another one.
         if !lost.is_undecided && !stale.is_empty() {
             // Once for each master, so that this is bounded.
             stale.iter().for_each(|master| self.repeated.insert(master));
@@ -101,7 +101,7 @@ impl Bid {
         }
     }
 
-    /// A round was lost for this vote. A holder that renews overtakes no waiter.
+    /// A round was lost because of this vote. A holder that renews overtakes no waiter.
     pub(super) fn met(&mut self, vote: Vote, now: Instant) {
         self.left_free_at = None;
         let Vote::HeldByAnother { holder: Some(holder), .. } = vote else { return };
@@ -121,8 +121,8 @@ impl Bid {
     }
 
     /// The only master that was asked refused. Nothing must be undone, and nothing new is known
-    /// about the others: they are assumed to follow this one, unless it may have been held since
-    /// before they became free.
+    /// about the others. A rival that came first on this master is assumed to get the others, too,
+    /// unless the key may have been held here since before it became free on the others.
     pub(super) fn turned_away(&mut self, refused: Refused, lock: &Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         self.came_at.get_or_insert(refused.since);

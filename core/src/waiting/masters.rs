@@ -17,7 +17,7 @@ const WHOLE: Duration = Duration::from_millis(1);
 pub(super) enum Key {
     /// Nothing is known, and no notification will come.
     Unknown,
-    /// It is free, or has changed since it was read.
+    /// The key is free, or has changed since it was read.
     Free,
     /// Another held it when it was read: `by` is the fingerprint of its token. It expires at
     /// `until`, unless renewed; a notification comes if it is `watched`.
@@ -110,16 +110,17 @@ impl Masters {
         self.0.resize(votes.len(), Key::Unknown);
         for (key, vote) in self.0.iter_mut().zip(votes) {
             *key = match vote {
-                // Undone, in order, before anything else is asked there.
+                // The undo is executed there before anything that is asked later.
                 Vote::Granted => Key::Free,
-                // It has already answered in more detail, and may have notified of a change since.
+                // The master has already answered in more detail, and may have notified of a change
+                // since.
                 Vote::HeldByAnother { holder: Some(_), .. } => *key,
                 _ => Key::Unknown,
             };
         }
     }
 
-    /// Nothing new is known about the others.
+    /// Forgets what is known about the other masters.
     pub(super) fn forget_all_but(&mut self, master: MasterId) {
         for (other, key) in MasterId::all(self.0.len()).zip(&mut self.0) {
             if other != master {

@@ -4,7 +4,7 @@
 //! ```text
 //!  a lock is requested ──▶ queue ──▶ front ──▶ attempt ──▶ granted ──▶ let go ──▶ the next one comes to the front
 //!                                      ▲          │ lost
-//!                  news, or the time ──┴── wait ◀─┘
+//!                   notified, or due ──┴── wait ◀─┘
 //! ```
 //!
 //! Only the lock in front asks masters. When it ends, the next one's request follows in the same

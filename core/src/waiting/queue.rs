@@ -1,7 +1,7 @@
 //! Callers that wait for one resource, first come, first served.
 //!
 //! A waiter may leave at any place, and then learns how many are ahead of it. Tens of thousands may
-//! leave at once, so neither may take longer the more there are: the places that are still taken
+//! leave at once, so leaving and counting must be fast even then: the places that are still taken
 //! are counted in a binary indexed tree (Fenwick 1994), in O(log n).
 
 use crate::protocol::LockId;
@@ -18,15 +18,15 @@ pub(crate) struct Place(u64);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// In the order of arrival; one without a lock has left.
+    /// In the order of arrival; a place without a lock is that of a waiter that has left.
     waiters: VecDeque<(Place, Option<LockId>)>,
     /// The number of waiters that have come so far.
     came: u64,
     /// The number of waiters taken from the front since the tree was built.
     popped: usize,
     taken: usize,
-    /// Node n counts the taken places from n − (n & −n) up to n, counted from one and from the
-    /// first waiter when the tree was built.
+    /// Node n counts the taken places after place n − (n & −n), up to place n. Places are numbered
+    /// from one here, beginning with the first waiter when the tree was built.
     tree: Vec<u32>,
 }
 
@@ -92,7 +92,7 @@ impl Queue {
     /// The position of a place among those that are kept.
     fn position(&self, place: Place) -> Option<usize> {
         let (Place(first), _) = self.waiters.front()?;
-        // As long as no place in between was removed, no search is needed.
+        // If no place in between was removed, no search is needed.
         let at_most = usize::try_from(place.0.checked_sub(*first)?).ok()?;
         if self.waiters.get(at_most).is_some_and(|(there, _)| *there == place) {
             return Some(at_most);

@@ -8,8 +8,8 @@
 //! takes no vote away: it reads the key on the masters and so learns whether the first client now
 //! has its quorum.
 //!
-//! It is bounded in time and rounds. A foreign key on half of the masters is a split that no pause
-//! resolves; its caller gets "held by another" when the time is over.
+//! Settling is bounded in time and rounds. A foreign key on half of the masters is a split that no
+//! pause resolves; the caller gets "held by another" when the time is over.
 
 use std::time::Duration;
 
@@ -28,9 +28,9 @@ const SETTLING_ROUNDS: u8 = 16;
 /// clients ask in step again. Larger: the caller of a single try waits longer.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
-/// The longest pause, as a multiple of the shortest, which is the duration of the round that was
-/// lost, but at most `retry_delay` divided by this. Larger: clients ask the first master less often
-/// within one round trip. Smaller: callers wait less.
+/// The longest pause is this many times the shortest one. The shortest lasts as long as the lost
+/// round did, but at most `retry_delay` divided by this number. Larger: clients ask the first
+/// master less often within one round trip of each other. Smaller: callers wait less.
 const SPREAD: u32 = 4;
 
 /// The limits of settling a split.

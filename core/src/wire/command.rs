@@ -1,7 +1,7 @@
-//! Commands to bytes.
+//! Turns commands into bytes.
 //!
-//! A command is an array of strings, even if an argument is a number. The functions here append one
-//! command to a buffer with one reservation. They know neither its destination nor its reply.
+//! A command is an array of strings, even if an argument is a number. [`encode`] appends one to a
+//! buffer, whose space it reserves once. Nothing here knows a command's destination or its reply.
 
 use bytes::BufMut;
 
@@ -23,7 +23,7 @@ pub(crate) fn put_argument(out: &mut impl BufMut, argument: &[u8]) {
 }
 
 pub(super) fn put_header(out: &mut impl BufMut, kind: u8, length: usize) {
-    // Built from its end, so that it is appended in one piece.
+    // The header is built from its end, so that it can be appended in one piece.
     let mut header = [kind; MAX_HEADER_BYTES];
     let (front, end) = header.split_at_mut(MAX_HEADER_BYTES - CRLF.len());
     end.copy_from_slice(CRLF);
@@ -46,7 +46,7 @@ fn put_digits(room: &mut [u8], mut value: u64) -> usize {
     start
 }
 
-/// A number in decimal digits, on the stack: how a TTL becomes an argument.
+/// A number in decimal digits, kept on the stack: a command's argument such as a TTL.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decimal {
     digits: [u8; MAX_DIGITS],

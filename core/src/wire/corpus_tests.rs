@@ -1,4 +1,4 @@
-//! Passes the fuzzer's corpus through the guard, without a fuzzer.
+//! Passes the fuzzer's corpus through the guard (the scanner with the decoder), without a fuzzer.
 
 #[path = "../../../tests/fuzz/src/guard.rs"]
 mod guard;

@@ -14,9 +14,10 @@ pub enum WireFault {
     Attribute,
     /// A length that is not plain decimal digits.
     BadLength,
-    /// A line that does not end with CR LF, or contains one of the two.
+    /// A line that does not end with CR LF, or contains a CR or an LF before its end.
     LineEnding,
-    /// A string without CR LF at the end of its declared length.
+    /// A string that is not followed by CR LF after its declared length, or a null that does not
+    /// end with CR LF.
     Terminator,
     /// A reply of more than 64 KiB.
     TooLong,
@@ -24,7 +25,7 @@ pub enum WireFault {
     TooManyElements,
     /// A reply nested more than 4 deep.
     TooDeep,
-    /// Well delimited, but a value in it does not match its type.
+    /// A complete reply with a value in it that does not match its type.
     Refused,
 }
 
@@ -36,7 +37,7 @@ impl fmt::Display for WireFault {
             Self::Attribute => "an attribute that was not asked for",
             Self::BadLength => "a length that is not a number",
             Self::LineEnding => "a line that does not end with CR LF",
-            Self::Terminator => "a string longer than its declared length",
+            Self::Terminator => "a string or null without CR LF where it should end",
             Self::TooLong => "a reply of more than 64 KiB",
             Self::TooManyElements => "a reply of more than 512 elements",
             Self::TooDeep => "a reply nested more than four deep",

@@ -1,11 +1,11 @@
-//! Invalid bytes, in every split, through the scanner and the decoder together.
+//! Passes invalid bytes, split at every place, through the scanner and the decoder together.
 
 use proptest::{collection::vec, prelude::*};
 
 use super::{Dialect, Scanner, WireFault, decode};
 
-/// All frames in `bytes`, received in pieces, and the fault that ended them. Every frame is decoded
-/// in both dialects.
+/// Receives `bytes` in pieces. Returns the lengths of all frames in them, and the fault behind the
+/// last one, if there is one. Every frame is decoded in both dialects.
 fn receive(bytes: &[u8], pieces: &[usize]) -> (Vec<usize>, Option<WireFault>) {
     let (mut scanner, mut frames, mut start, mut received) = (Scanner::new(), Vec::new(), 0, 0);
     let mut pieces = pieces.iter().copied();

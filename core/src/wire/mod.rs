@@ -1,4 +1,4 @@
-//! Commands to bytes, and bytes to replies.
+//! Turns commands into bytes, and bytes into replies.
 //!
 //! Rules of this room:
 //!

@@ -1,8 +1,8 @@
-//! A complete frame to a reply that borrows from it.
+//! Turns a complete frame into a reply that borrows from it.
 //!
-//! Reading RESP is redis-protocol's work. This file calls it on frames that the scanner has
+//! The crate redis-protocol reads RESP. This file calls it on frames that the scanner has
 //! delimited, drops its error texts, which print whole buffers, and turns its ranges into slices.
-//! It does not know the request.
+//! Nothing here knows the request.
 
 use std::fmt;
 
@@ -39,11 +39,9 @@ pub(crate) enum Reply<'a> {
     Number(f64),
     /// A whole number beyond 64 bits, as its digits.
     BigNumber(&'a [u8]),
-    /// A list, or a set. A set comes in the order in which it was sent, as far as its elements are
-    /// strings.
+    /// A list, or a set. The strings of a set are in the order in which they were sent.
     Array(Vec<Reply<'a>>),
-    /// Keys with their values, in the order in which they were sent, as far as the keys are
-    /// strings.
+    /// Keys with their values. Keys that are strings are in the order in which they were sent.
     Map(Vec<(Reply<'a>, Reply<'a>)>),
     /// A message that answers no command.
     Push(Vec<Reply<'a>>),
@@ -76,8 +74,8 @@ pub(crate) fn decode(dialect: Dialect, frame: &[u8]) -> Result<Reply<'_>, WireFa
             let decoded = resp2::decode::decode_range(frame);
             from_resp2(frame, exactly_one(frame, decoded)?)
         }
-        // RESP 3 has its own null, but some proxies still send those of RESP 2, which the crate
-        // refuses here.
+        // RESP 3 has its own null, but some proxies still send the nulls of RESP 2, which the crate
+        // refuses in RESP 3.
         Dialect::Resp3 if matches!(frame, b"$-1\r\n" | b"*-1\r\n") => Ok(Reply::Null),
         Dialect::Resp3 => {
             let decoded = resp3::decode::complete::decode_range(frame);
@@ -198,8 +196,8 @@ fn list(frame: &[u8], elements: Vec<resp3::types::RangeFrame>) -> Result<Vec<Rep
 }
 
 /// Floating-point numbers cannot be keys. NaN differs from itself, and 0 and -0 are equal with
-/// different hashes: how many of them a hash table holds, and in which order, is chance. No server
-/// sends any.
+/// different hashes: how many of them a hash table holds, and in which order, depends on chance. No
+/// server sends such keys.
 fn is_double(key: &resp3::types::RangeFrame) -> bool {
     matches!(key, resp3::types::RangeFrame::Double { .. })
 }
@@ -275,8 +273,8 @@ mod tests {
             "=4\r\nxxx:\r\n",
             "%1\r\n*0\r\n:1\r\n",
             "*1\r\n$-1\r\n",
-            // They cannot be keys: the crate's hash table would hold one or two equal ones by
-            // chance.
+            // Floating-point numbers cannot be keys: the crate's hash table would hold one or two
+            // equal ones by chance.
             "%2\r\n,nan\r\n:1\r\n,nan\r\n:2\r\n",
             "~2\r\n,0\r\n,-0\r\n",
         ] {

@@ -5,16 +5,17 @@
 
 use super::WireFault;
 
-/// The longest reply that is accepted. Servers' longest reply is the answer to HELLO, a few KiB
-/// with many modules; nothing that Quorlock asks for is larger.
+/// The longest reply that is accepted. The longest that Quorlock asks for is the report on a
+/// semaphore of 1,024 permits, about 40 KiB. The answer to HELLO is a few KiB long with many
+/// modules.
 pub(crate) const MAX_REPLY_BYTES: usize = 64 * 1024;
 
-/// The maximum number of elements in one reply, over all its levels. HELLO of a Redis 8 with its
-/// modules has about a hundred.
+/// The maximum number of elements in one reply, over all its levels. The answer of a Redis 8 with
+/// its modules to HELLO has about a hundred.
 pub(crate) const MAX_ELEMENTS: usize = 512;
 
-/// The maximum nesting depth of arrays and maps. HELLO needs all four: its map, the list of
-/// modules, a module's map, and that module's arguments.
+/// The maximum nesting depth of arrays and maps. The answer to HELLO needs all four levels: its
+/// map, the list of modules, a module's map, and that module's arguments.
 pub(crate) const MAX_DEPTH: usize = 4;
 
 /// A resumable search for the end of the first reply in a buffer that grows at its end.
@@ -23,7 +24,8 @@ pub(crate) const MAX_DEPTH: usize = 4;
 /// their way.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner {
-    /// The byte to look at next. It may not have come yet: contents of strings are skipped.
+    /// The place of the byte to look at next. It may be beyond the end of the buffer, because the
+    /// contents of strings are skipped.
     position: usize,
     state: State,
     /// For each open array or map, the outermost first, how many values are still missing.
@@ -44,11 +46,11 @@ enum State {
     LengthLineFeed { of: Declared, value: usize },
     /// Inside a value that is one line.
     Line,
-    /// The CR of that line has been read.
+    /// The CR at the end of such a line has been read.
     LineLineFeed,
-    /// CR LF must follow here: after a string, and after values without content.
+    /// CR LF must come next: a string or a null ends here.
     CarriageReturn,
-    /// The LF of that must follow here.
+    /// The CR at the end of a string or a null has been read, and its LF must come next.
     LineFeed,
     /// A fault has been found; nothing after it can be understood.
     Broken(WireFault),
@@ -81,8 +83,8 @@ impl Scanner {
     ///
     /// # Errors
     ///
-    /// The first fault of the bytes, at the earliest byte that shows it, and the same one at every
-    /// later call.
+    /// The first fault in the bytes. It is returned as soon as the buffer has the byte that shows
+    /// it, and again at every later call.
     pub(crate) fn advance(&mut self, buffer: &[u8]) -> Result<Option<usize>, WireFault> {
         match self.walk(buffer) {
             Ok(true) => {
@@ -98,7 +100,8 @@ impl Scanner {
         }
     }
 
-    /// True once the value that completes the reply has ended; false when the buffer is used up.
+    /// Reads on until the reply is complete, which returns true, or until the buffer ends, which
+    /// returns false.
     fn walk(&mut self, buffer: &[u8]) -> Result<bool, WireFault> {
         loop {
             match self.state {
@@ -176,11 +179,11 @@ impl Scanner {
         Ok(false)
     }
 
-    /// Acts on a declared length, whose line has ended. True if the reply is complete with it.
+    /// Acts on a declared length, whose line has ended. True if that completes the reply.
     fn declare(&mut self, of: Declared, value: usize) -> Result<bool, WireFault> {
         let elements = match of {
             Declared::Bytes { .. } => {
-                // Refused here, before any of the string's bytes had to be received.
+                // Too long a string is refused here, before any of its bytes has been received.
                 let end = self.position + value;
                 if end + 2 > MAX_REPLY_BYTES {
                     return Err(WireFault::TooLong);

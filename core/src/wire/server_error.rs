@@ -20,7 +20,7 @@ pub enum ServerError {
     Loading,
     /// `BUSY` or `UNKILLABLE`: a script of another client keeps the server busy.
     Busy,
-    /// `MASTERDOWN`: a replica that has lost its master.
+    /// `MASTERDOWN`: the server is a replica that has lost its master.
     MasterDown,
     /// `NOAUTH`: the server requires a password and got none.
     NoAuth,
@@ -44,7 +44,7 @@ pub enum ServerError {
     Ask,
     /// `CROSSSLOT`: the server is part of a cluster.
     CrossSlot,
-    /// `CLUSTERDOWN`: the server is part of a cluster, which does not serve.
+    /// `CLUSTERDOWN`: the server is part of a cluster that does not serve requests now.
     ClusterDown,
     /// `NOSCRIPT`: the server does not know the script, for example after a restart.
     NoScript,
@@ -52,7 +52,7 @@ pub enum ServerError {
     UnknownCommand,
     /// `ERR INFO tells no master_replid`, an answer of the restart guard's scripts.
     NoReplicationId,
-    /// Anything else, by its code.
+    /// Any other error, with its code.
     Other(Code),
 }
 
@@ -98,8 +98,8 @@ impl ServerError {
         }
     }
 
-    /// Returns whether only an operator can fix it, by changing a URL, a permission or a setup: a
-    /// retry will not help.
+    /// Returns whether only an operator can fix the cause, by changing a URL, a permission or a
+    /// setup: a retry will not help.
     pub fn is_configuration(self) -> bool {
         match self {
             Self::NoAuth
@@ -171,7 +171,7 @@ fn unwrap_script_error(text: &[u8]) -> &[u8] {
     if error.len() < text.len() { error.strip_prefix(b"-").unwrap_or(error) } else { text }
 }
 
-/// What follows one `@user_script:1: `, in any of its spellings.
+/// The text after a leading `@user_script:1: `, in any of its spellings.
 fn strip_script_line(text: &[u8]) -> Option<&[u8]> {
     let rest = text.strip_prefix(b"@").unwrap_or(text).strip_prefix(b"user_script:")?;
     let rest = rest.strip_prefix(b" ").unwrap_or(rest);

@@ -1,4 +1,4 @@
-//! Key names in a cluster: with a tag as prefix, so that all of them are in one slot.
+//! Gives key names in a cluster a tag as prefix, so that all of them are in one slot.
 //!
 //! "Redis cluster specification", section "Hash tags": only the text between a name's first braces
 //! is hashed. With the same tag before all names, one script can use several keys.
@@ -7,8 +7,8 @@ use super::command::{put_argument, put_header};
 
 /// Appends a command again, with `{tag}` before each key name.
 ///
-/// A script's keys are named in its arguments. `names` is how many of its last values are also key
-/// names: of keys that it reads only if they exist.
+/// `names` is how many of a script's last values are key names, too: some scripts read keys that
+/// are not declared as keys.
 pub(crate) fn put_tagged(out: &mut Vec<u8>, command: &[u8], tag: &str, names: usize) {
     let mut rest = command;
     let Some(count) = take_length(&mut rest) else { return };

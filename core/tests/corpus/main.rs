@@ -1,5 +1,5 @@
-//! The fuzzer's corpus through the machine and the model master, without a fuzzer. That of the
-//! guard is in `core/src/wire/corpus_tests.rs`.
+//! Passes the fuzzer's corpus through the machine and the model master, without a fuzzer. The tests
+//! with the guard's corpus are in `core/src/wire/corpus_tests.rs`.
 
 // Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]

@@ -52,7 +52,7 @@ impl Connector {
 
     fn connect(&self, to: &Address) -> Connecting {
         let does = {
-            // The guard is gone where this panics.
+            // The mutex guard is dropped before the connector panics.
             let mut seen = self.seen();
             seen.asked.push(to.to_string());
             seen.does

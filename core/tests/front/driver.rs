@@ -17,24 +17,25 @@ pub const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The most turns in a row before a test fails, at a millisecond each where a caller waits. The
-/// longest wait of these tests takes a tenth of them. Without a bound, one fault hides the results
-/// of all other tests.
+/// The most turns in a row before a test fails. While a caller waits, each turn passes a
+/// millisecond. The longest wait of these tests takes a tenth of these turns. Without a bound, one
+/// fault hides the results of all other tests.
 const MOST_TURNS: u32 = 100_000;
 
 /// How a socket accepts bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
     Whole,
-    /// At most this many, and every other time none: it is full, and has room again a moment later.
+    /// Accepts at most this many bytes, and every other time none: then it is full, and has room
+    /// again a moment later.
     Few(usize),
     /// Every other call is interrupted by a signal.
     Interrupted,
-    /// None, ever.
+    /// Never accepts any.
     Full,
-    /// It reports that it accepted none, without an error.
+    /// Reports that it accepted none, without an error.
     Nothing,
-    /// The other side has gone.
+    /// Fails, because the other side has gone.
     Broken,
     /// There is no socket: each opening fails in the turn that asked for it.
     Unreachable,
@@ -162,7 +163,7 @@ impl Driver {
         self.wires.lock().unwrap()[master].is_hushed = is_hushed;
     }
 
-    /// The other side of a channel asks for something that is outside the carried data.
+    /// The other side of a channel sends a control message that requests an answer.
     pub fn channel_asks(&self, master: usize) {
         self.channel_says(master, |channel, said| channel.ask(said));
     }
@@ -193,7 +194,7 @@ impl Driver {
         self.wires.lock().unwrap()[master].master.keys(now).count()
     }
 
-    /// Password files can be read from now on, and hold this.
+    /// From now on password files can be read, and contain these bytes.
     pub fn has_file(&self, bytes: &[u8]) {
         *self.file.lock().unwrap() = Some(bytes.to_vec());
     }

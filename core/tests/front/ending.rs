@@ -67,7 +67,7 @@ fn a_lock_whose_driver_has_ended_is_lost_by_every_account() {
     assert_eq!(guard.check(), Err(LossCause::DriverEnded));
     assert!(!guard.is_valid());
     assert_eq!(guard.remaining(), ms(0));
-    // Granted before the end and taken after it.
+    // The lock was granted before the driver's end, and is taken after it.
     let Poll::Ready(Err(error)) = poll(granted) else { panic!("a lock without a watch") };
     assert_eq!(error, AcquireError::DriverEnded);
     assert_eq!(guard.release().wait(), Err(ReleaseError::DriverEnded));

@@ -78,7 +78,7 @@ fn a_caller_that_does_not_wait_writes_at_once() {
     let before = driver.writes(0);
     drop(dropped);
     assert_eq!(driver.writes(0), before + 1);
-    // The process may end behind it.
+    // This release is written at once, because the process may end after it.
     drop(released.release());
     assert_eq!(driver.writes(0), before + 2);
     driver.end();

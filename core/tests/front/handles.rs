@@ -123,7 +123,7 @@ fn an_inner_handle_of_an_owner_keeps_the_lock_from_being_handed_over() {
     let outer = outer.hand_over().unwrap_err().into_guard().unwrap();
     drop(inner);
     let resumption = outer.hand_over().unwrap();
-    // It no longer belongs to the owner.
+    // The lock no longer belongs to the owner.
     assert_eq!(owner.try_lock("job").wait().unwrap_err().kind(), "held_by_another");
     assert_eq!(locker.release("job", resumption.token).wait(), Ok(Released::Freed));
     drop(owner.try_lock("job").wait().unwrap());

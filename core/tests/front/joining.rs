@@ -129,7 +129,7 @@ fn a_request_that_asks_for_more_does_not_go_on_with_what_has_less() {
     driver.settle();
     assert!(second.guard().fencing_token().is_some());
 
-    // Beside the first one it ends with the error of any inner request.
+    // If the first request goes on, the second one ends with the error of any inner request.
     let mut first = Task::start(owner.lock("other"));
     let mut second = Task::start(owner.lock("other").fenced());
     driver.settle();
@@ -149,7 +149,7 @@ fn the_next_request_is_watched_when_the_first_one_goes() {
     drop(first);
     assert!(third.poll_if_woken().is_pending());
     driver.settle();
-    // The grant is the second one's, which is not polled.
+    // The grant is that of the second request, which is not polled.
     assert_eq!(third.guard().ties().other_handles, 1);
     drop(second);
     driver.settle();
@@ -171,7 +171,7 @@ fn each_request_has_its_own_limits() {
     assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
     assert!(long.poll_if_woken().is_pending());
 
-    // The first one's end is not the end of the others either.
+    // The end of the first request does not end the others either.
     let mut longer = Task::start(owner.lock("job").timeout(None));
     let mut brief = Task::start(owner.lock("job").timeout(ms(500)));
     drop(long);
@@ -192,7 +192,7 @@ fn the_request_behind_one_that_times_out_goes_on() {
     let mut second = Task::start(owner.lock("job").timeout(ms(5_000)));
     driver.pass(ms(1_000));
     driver.settle();
-    // The second one is polled before the first one has seen its error.
+    // The second request is polled before the first one has seen its error.
     assert!(second.poll().is_pending());
     assert!(matches!(first.poll_if_woken(), Poll::Ready(Err(AcquireError::HeldByAnother(_)))));
     drop(rival);

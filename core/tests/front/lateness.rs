@@ -40,7 +40,7 @@ fn outcome(driver: &Arc<Driver>, mut release: Pin<Box<Release>>) -> Result<Relea
 #[test]
 fn a_request_that_is_written_late_is_awaited_from_then_on() {
     let (_locker, driver, guard) = granted();
-    // The turn gathers, so the release is not written before the next one, and that begins late.
+    // The turn gathers, so the release is not written before the next turn, which begins late.
     let release = Box::pin(guard.release());
     driver.pass(LATE);
     driver.with_port(|port| {

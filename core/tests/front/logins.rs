@@ -26,7 +26,7 @@ impl Provider {
         let now = move |master: &Endpoint| {
             assert!(master.to_string().starts_with("master"));
             let said = *provider.0.lock().unwrap();
-            // The guard is gone: a panic must not poison it.
+            // The mutex guard has been dropped: a panic must not poison the mutex.
             if said == Err(Unavailable::Panicked) {
                 panic!("a provider that panics, on purpose");
             }
@@ -103,7 +103,7 @@ fn connections_in_use_log_in_again_without_being_closed() {
     let reconnects: u64 = locker.report().masters.iter().map(|master| master.reconnects).sum();
     assert_eq!(reconnects, 0);
 
-    // A refused one ends the connection, and the next greeting asks again.
+    // A refused login ends the connection, and the next greeting asks again.
     provider.says(Ok("wrong"));
     assert_eq!(locker.reauthenticate(), Ok(()));
     driver.settle();

@@ -64,14 +64,14 @@ impl World {
         self.0.lock().unwrap()
     }
 
-    /// The same, once all masters are ready.
+    /// As [`World::open`], but all masters are ready.
     fn connected(masters: u64) -> (Self, Locker, Driver) {
         let (world, locker, mut driver) = Self::open(masters);
         let is_ready = |state: &MasterState| matches!(state, MasterState::Ready { .. });
         while !locker.masters().iter().all(|(_, state)| is_ready(state)) {
             assert!(turn(&mut driver).is_pending());
         }
-        // Until there is nothing more to read.
+        // In this turn there is nothing more to read.
         assert!(turn(&mut driver).is_pending());
         (world, locker, driver)
     }
@@ -252,7 +252,7 @@ fn a_full_socket_is_tried_again_also_in_the_turn_behind_callers_that_were_woken(
     let mut seeking = pin!(locker.lock("job").into_future());
     world.state().wires[0].is_full = true;
     assert!(seeking.as_mut().poll(&mut cx).is_pending());
-    // The others grant, and the caller is woken.
+    // The other masters grant the lock, and the caller is woken.
     assert!(turn(&mut driver).is_pending());
     let before = world.state().wires[0].retries;
     world.state().wires[0].is_full = false;

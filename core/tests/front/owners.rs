@@ -87,7 +87,7 @@ fn asking_for_what_the_outer_lock_does_not_have_is_an_error_that_names_it() {
     let run = owner.lock("job").run_wait(|_| Ok::<_, Infallible>(()));
     assert_eq!(run.unwrap_err().kind(), "not_acquired", "it asks for renewal");
 
-    // A request may ask for what the lock has, and gets also what it does not ask for.
+    // A request may ask for what the lock has, and also gets what it did not ask for.
     drop(owner.lock("renewed").fenced().heal().renew_for(ms(1_000)).wait().unwrap());
     drop((owner.lock("renewed").renew().wait().unwrap(), owner.lock("renewed").wait().unwrap()));
     assert_eq!(owner.lock("renewed").run_wait(|_| Ok::<_, Infallible>(7)), Ok(7));
@@ -108,7 +108,7 @@ fn a_longer_ttl_of_an_inner_request_extends_the_lock_once() {
     let outer = owner.lock("job").ttl(ms(1_000)).wait().unwrap();
     driver.settle();
     let writes = driver.writes(0);
-    // Neither the configuration's TTL, which was not asked for, nor a shorter one.
+    // Neither the configuration's TTL, which was not asked for, nor an equal one extends the lock.
     drop((owner.lock("job").wait().unwrap(), owner.lock("job").ttl(ms(1_000)).wait().unwrap()));
     assert_eq!(driver.writes(0), writes);
 

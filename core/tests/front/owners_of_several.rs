@@ -71,7 +71,7 @@ fn a_request_that_would_wait_for_its_own_owner_is_refused_at_once() {
     would_deadlock(owner.lock_all([Target::read("a"), Target::write("doc")]).wait(), "doc");
     would_deadlock(owner.lock_all([Target::read("doc"), Target::write("z")]).wait(), "doc");
     would_deadlock(owner.read("plan").wait(), "plan");
-    // Each of them holds a part.
+    // Two locks of the owner hold a part of this each.
     would_deadlock(owner.lock_all([Target::write("b"), Target::read("doc")]).wait(), "b");
     let error = owner.write("doc").wait().unwrap_err();
     let said = "doc not acquired by its owner, which would wait for its own lock; the outermost request must ask for all of it at once";
@@ -175,7 +175,7 @@ fn a_grant_refuses_requests_of_its_owner_for_some_of_it_and_more() {
     let one = one.guard();
     would_deadlock(Err::<(), _>(all.error()), "b");
     driver.settle();
-    // It waited behind the one that was refused.
+    // The third request waited behind the one that was refused.
     let behind = behind.guard();
     assert!(behind.is_valid() && behind.token() != one.token());
     drop((one, behind));

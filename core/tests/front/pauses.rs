@@ -17,7 +17,7 @@ fn poll<F: Future>(future: F) -> Poll<F::Output> {
     pin!(future).as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// The calls of a holder, by number. Each reports that the lock is not held.
+/// How many different calls [`ask`] makes, by number. None may report that the lock is held.
 const QUESTIONS: usize = 7;
 
 fn ask(question: usize, guard: &Guard, driver: &std::sync::Arc<Driver>) {
@@ -37,7 +37,7 @@ fn ask(question: usize, guard: &Guard, driver: &std::sync::Arc<Driver>) {
 
 #[test]
 fn after_a_pause_nothing_says_held_in_whatever_order_it_is_asked() {
-    // Past the guard's end, with keys that live a little longer, and past those too.
+    // The pause ends after the guard's validity, while the keys live, or after the keys, too.
     for (pause, renewed) in [(ms(989), false), (ms(989), true), (ms(100_000), true)] {
         for order in 0..QUESTIONS.pow(3) {
             let (locker, driver) = Driver::start(3);

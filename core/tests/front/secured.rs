@@ -114,7 +114,7 @@ fn control_messages_of_a_channel_do_not_keep_a_silent_master() {
     let mut seeking = pin!(locker.lock("other").into_future());
     driver.hush(0, true);
     assert!(poll(&mut seeking).is_none());
-    // Longer than the request's time, with a message of the channel in each tenth of it.
+    // This takes longer than the request's timeout. The channel gets a message all the while.
     for _ in 0..30 {
         driver.pass(ms(20));
         driver.channel_asks(0);

@@ -17,11 +17,11 @@ pub struct Toy {
     pub made: AtomicU32,
     /// From this many records on a fresh connection is wanted; 0 for never.
     pub worn_at: AtomicU32,
-    /// This many records are the most; 0 for no limit.
+    /// The most records that a channel may send; 0 for no limit.
     pub most: AtomicU32,
 }
 
-/// Handed to a configuration.
+/// The settings as a configuration takes them.
 #[derive(Clone, Debug)]
 pub struct Toys(pub Arc<Toy>);
 
@@ -69,7 +69,7 @@ impl Side {
         }
     }
 
-    /// Asks the other side for something that has nothing to do with what is carried.
+    /// Sends the other side a control message that requests an answer.
     pub fn ask(&mut self, wire: &mut Vec<u8>) {
         self.put(ASK, &[], wire);
     }

@@ -76,7 +76,7 @@ fn a_grant_that_its_caller_takes_too_late_is_sought_again() {
     let mut poll = || seeking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(poll().is_pending());
     driver.settle();
-    // Granted by now, but the caller is polled only after the validity has ended.
+    // The lock is granted by now, but the caller is polled only after the validity has ended.
     driver.pass(ms(2_000));
     assert!(poll().is_pending());
     driver.settle();

@@ -1,7 +1,7 @@
-//! The events for a subscriber of `tracing`, none of which contains a secret. In a separate
-//! program, in which nothing is reported before there is a subscriber: `tracing` caches its
-//! decision about each place in the code, and may miss a subscriber that is installed at the same
-//! moment in another thread.
+//! The events for a subscriber of `tracing`, none of which contains a secret. This is a separate
+//! program, so that nothing is reported before there is a subscriber: `tracing` caches its decision
+//! about each place in the code, and may miss a subscriber that is installed at the same moment in
+//! another thread.
 
 #![cfg(feature = "tracing")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
@@ -26,7 +26,7 @@ use driver::{Driver, ms};
 
 mod changing;
 
-// Most of it is for other tests.
+// Most of this module is for other tests.
 #[allow(dead_code)]
 #[path = "../front/driver.rs"]
 mod driver;
@@ -80,7 +80,7 @@ impl Capture {
 
     fn is_told(&self) {
         let locker = self.1.lock().unwrap().clone();
-        // It hangs if an event comes while the machine's mutex is held.
+        // This call hangs if an event comes while the machine's mutex is held.
         let _ = locker.map(|locker| locker.report());
     }
 

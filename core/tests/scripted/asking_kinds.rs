@@ -135,7 +135,7 @@ fn readers_that_a_master_has_forgotten_are_not_counted() {
     let now = world.now;
     world.masters.iter_mut().for_each(|master| execute(master, &["DEL", SHARED], now));
     assert_eq!(inspect(&mut world, 1).state(), LockState::Split);
-    // The next one leaves an entry for the lost ones.
+    // The next reader leaves an entry for the lost ones.
     hold_by(&mut world, 1, &read());
     let LockState::Shared(sharing) = inspect(&mut world, 1).state() else { panic!("it is shared") };
     assert_eq!(sharing.sharers, Some(1));
@@ -197,7 +197,7 @@ fn a_shared_lock_is_cleared_with_all_its_sharers() {
 fn a_deletion_that_is_executed_late_does_nothing_to_later_readers() {
     let mut world = two_processes();
     let (_, token) = hold_by(&mut world, 0, &read());
-    // The readers have been named, and the deletion lies in the sockets.
+    // The readers have been named, and the requests to delete are in the sockets.
     world.each(|master| master.delay = ms(10));
     world.nodes[1].machine.force_release(&key(), world.now).unwrap();
     world.drain(1);

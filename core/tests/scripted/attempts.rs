@@ -13,7 +13,7 @@ fn timeout(limit: u64) -> Acquire {
     Acquire { timeout: Some(ms(limit)), ..wanted(ms(10_000)) }
 }
 
-/// When the first master was asked, counted from the first time.
+/// When each attempt asked the first master, counted from the first attempt.
 fn asked(world: &World) -> Vec<std::time::Duration> {
     let attempts = world.masters[0].attempts();
     attempts.iter().map(|(at, _)| at.since(attempts[0].0)).collect()
@@ -160,7 +160,7 @@ fn what_the_read_says_changes_no_vote_but_a_refusal() {
         world.masters[master].hold_by_another(KEY, None);
     }
     world.masters[0].fails("UNDO", "NOPERM this user has no permissions to run the 'evalsha' command");
-    // No second round fits, and until the timeout all answers to the releases are read.
+    // There is no time for a second round, but for the answers to all releases.
     world.acquire(&timeout(30));
     let error = world.refusal();
     let oom = Vote::Failed(Cause::Server(ServerError::Oom));
@@ -193,7 +193,7 @@ fn a_master_that_refused_after_the_grant_is_not_released() {
     assert_eq!(world.masters[2].count("RELEASE"), 0);
 }
 
-/// Tokens until there are none.
+/// A source of random bytes that fails after this many draws.
 #[derive(Clone)]
 struct Few(u32);
 
@@ -209,7 +209,7 @@ impl quorlock_core::Entropy for Few {
 fn an_attempt_without_its_own_token_is_not_made() {
     let config = settings(1).build().unwrap();
     let (id, mut now) = (config.master_ids().next().unwrap(), quorlock_core::Instant::ORIGIN);
-    // One for the seed of the pauses, one for the first attempt.
+    // One draw is for the seed of the pauses, one for the first attempt.
     let mut machine = quorlock_core::Machine::new(config, Few(2), now);
     let lock = machine.acquire(&wanted(ms(10_000)), now).unwrap();
     let mut told: Option<(LockId, AcquireError)> = None;

@@ -29,7 +29,7 @@ fn names(master: &Master, world: &World) -> Vec<String> {
     master.server.keys(now).map(|held| String::from_utf8_lossy(held.key).into_owned()).collect()
 }
 
-/// One of each kind, under the restart guard and numbered.
+/// The targets of one lock of each kind.
 fn kinds(settings: &quorlock_core::Config) -> Vec<Targets> {
     let all = |targets: &[Target]| settings.targets(targets.iter().cloned()).unwrap();
     vec![
@@ -122,7 +122,7 @@ fn a_slot_that_is_being_moved_grants_nothing() {
     world.acquire(&one_try());
     let AcquireError::NoQuorum(ballot) = world.refusal() else { panic!("no vote") };
     assert!(ballot.to_string().contains("the slot of its tag is being moved to another node"), "{ballot}");
-    // It has forgotten the marker, and begins with a quarantine should the move be given up.
+    // The node has forgotten the marker, and begins with a quarantine if the move is given up.
     assert!(world.masters[0].is_empty(world.now));
     world.masters[0].server.set_slot(Slot::Owned("q0".to_owned()));
     world.acquire(&one_try());
@@ -130,7 +130,7 @@ fn a_slot_that_is_being_moved_grants_nothing() {
     assert!(ballot.to_string().contains("quarantined for 20 s more"), "{ballot}");
 }
 
-/// How the second master is.
+/// The state of the second master.
 fn state(world: &World) -> MasterState {
     world.nodes[0].machine.masters().nth(1).unwrap().1
 }
@@ -147,7 +147,7 @@ fn two_tags_on_one_server_are_one_vote_and_no_mistake() {
     assert_eq!(state(&world), MasterState::Down(cause));
     assert!(!cause.is_configuration());
 
-    // It votes again as soon as one of them has been moved.
+    // The second master votes as soon as one of the two tags is on another server.
     world.masters[1].server = Master::new(1).server;
     world.masters[1].server.set_slot(Slot::Owned("q0".to_owned()));
     world.pass(ms(3_000));

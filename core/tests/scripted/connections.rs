@@ -127,7 +127,7 @@ fn a_release_that_waited_for_a_connection_is_sent_when_the_master_is_back_at_las
         let lock = world.hold(&wanted(ms(60_000)));
         world.masters[2].reach = Reach::Ignores;
         world.cut(0, 2);
-        // The connection is being opened: the release waits for it, and then it cannot be opened.
+        // The release waits for the connection that is being opened, and then opening it fails.
         world.release(lock);
         world.masters[2].reach = reach;
         world.pass(ms(1_000));
@@ -246,7 +246,7 @@ fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle(
     world.cancel(lock);
     world.pump();
     assert!(!world.nodes[0].machine.is_idle());
-    // But it does not wait for one that does not open.
+    // But the machine does not wait for a connection that does not open.
     let mut dead = world.clone();
     dead.pass(ms(250));
     assert!(dead.nodes[0].machine.is_idle());

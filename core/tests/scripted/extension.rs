@@ -185,8 +185,8 @@ fn an_extension_that_is_decided_after_validity_ended_revives_nothing() {
 
 #[test]
 fn a_master_on_which_a_parting_release_was_written_is_never_counted() {
-    // Its acquisition is executed, its reply is lost with the silent connection, and the release is
-    // still on its way.
+    // The third master executes the acquisition, its reply is lost with the silent connection, and
+    // the release is still on its way.
     let mut world = World::of(3);
     world.masters[2].flow = Flow::Stopped;
     let lock = world.hold(&wanted(ms(10_000)));

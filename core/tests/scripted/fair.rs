@@ -65,7 +65,7 @@ fn an_uncontended_fair_lock_costs_each_master_one_request_and_one_release() {
                 assert_eq!(world.masters[master].count("LEAVE"), 1);
                 assert_eq!((world.masters[master].value(KEY, world.now), places(&world, master)), (None, 0));
             }
-            // The queue ends ten leases later.
+            // The queue expires after ten times the life of a place.
             world.pass(ms(10_001));
             let counters = usize::from(fenced);
             let now = super::world::wall_clock(world.now);
@@ -95,7 +95,7 @@ fn a_release_wakes_one_waiter() {
     let before = executed(&world);
     world.release(locks[0]);
     world.pump();
-    // The release, and the attempt of the one whose turn it is.
+    // The release, and the attempt of the waiter whose turn it is.
     assert_eq!(executed(&world) - before, 3 + 3);
 }
 
@@ -145,7 +145,7 @@ fn a_place_is_renewed_each_third_of_a_second() {
         assert_eq!(world.masters[0].count("ENTER") - before, renewals);
         assert!((0..3).all(|master| places(&world, master) >= 1));
     }
-    // And the holder's is not.
+    // The holder's place is not renewed.
     assert_eq!(places(&world, 0), 1);
 }
 
@@ -202,7 +202,7 @@ fn a_waiter_that_reaches_one_master_blocks_no_other_waiter() {
     }
     world.acquire_by(1, &fair());
     world.pass(ms(200));
-    // The third one reaches the first two.
+    // The third process reaches the first two masters.
     world.masters[2].flow = Flow::BlackHole;
     let third = world.acquire_by(2, &fair());
     world.pass(ms(200));
@@ -217,7 +217,7 @@ fn a_lost_attempt_keeps_the_place() {
     let held = world.hold(&fair());
     let second = world.acquire_by(1, &fair());
     world.pump();
-    // One master is free too early: the waiter is granted the lock there, and releases it.
+    // The key is free too early on one master: the waiter gets it there, and releases it.
     world.masters[0].forget_keys();
     world.pass(ms(400));
     assert!((0..3).all(|master| places(&world, master) >= 1));
@@ -231,7 +231,7 @@ fn a_lost_attempt_keeps_the_place() {
 #[test]
 fn what_takes_a_lost_attempt_back_keeps_the_place() {
     let mut world = World::of(3);
-    // The first master is free, and its grant is released.
+    // The key is free on the first master only, and the grant of that master is released.
     world.masters[1].hold_by_another(KEY, None);
     world.masters[2].hold_by_another(KEY, None);
     world.acquire(&fair());

@@ -13,14 +13,14 @@ fn serve_all(world: &mut World, node: usize, master: usize) {
     }
 }
 
-/// The second process enters the queue of the last master behind the third one, which it is ahead
-/// of on the others.
+/// On the last master the second process enters the queue behind the third one. On the other
+/// masters it is ahead of the third one.
 fn crossed() -> (World, [LockId; 3]) {
     let mut world = processes(3, 3);
     let held = world.hold(&fair());
     world.masters[2].flow = Flow::Stopped;
     let second = world.acquire_by(1, &fair());
-    // Its round is closed without the last master.
+    // The second process ends its round without the last master.
     world.pass(ms(26));
     let third = world.acquire_by(2, &fair());
     world.pump();
@@ -33,7 +33,7 @@ fn crossed() -> (World, [LockId; 3]) {
 #[test]
 fn a_place_that_came_late_to_a_master_gets_the_number_that_counts() {
     let (mut world, [held, ..]) = crossed();
-    // Two masters are left, on which the two must not block each other.
+    // Two masters are left, on which the two waiters must not block each other.
     world.masters[0].flow = Flow::BlackHole;
     world.masters[0].reach = Reach::Ignores;
     world.release(held);

@@ -110,7 +110,7 @@ fn a_master_that_has_lost_the_lock_before_it_was_raised_does_not_count() {
     world.each(|master| master.delay = ms(5));
     world.acquire(&Acquire { attempts: Some(1), ..fenced() });
     world.pass(ms(4));
-    // Before the second round comes.
+    // The keys are lost before the second round comes.
     world.masters[1].forget_keys();
     world.masters[2].forget_keys();
     let error = world.refusal();
@@ -192,7 +192,7 @@ fn a_script_that_the_server_does_not_know_is_not_sent_again_behind_its_release()
     world.pass(ms(100));
     assert!(world.holders().is_empty(), "{:?}", world.holders());
     assert_eq!(counts(&world, "ACQUIRE FENCED"), [2, 2, 2]);
-    // Without a waiter behind it, it is.
+    // Without a release behind it, it is sent again.
     world.each(|master| master.delay = ms(1));
     world.hold(&fenced());
     assert_eq!(counts(&world, "ACQUIRE FENCED"), [4, 4, 4]);
@@ -240,7 +240,7 @@ fn a_master_that_reports_a_smaller_counter_than_requested_has_no_vote() {
     world.masters[0].flow = Flow::RepliesHeld;
     world.acquire(&Acquire { attempts: Some(1), timeout: None, ..fenced() });
     assert!(world.deliver(0, 0));
-    // It is asked for 9 now.
+    // The first master is now asked to raise its counter to 9.
     world.masters[0].flow = Flow::BlackHole;
     world.inject(0, b":5\r\n");
     let error = world.refusal();

@@ -157,7 +157,7 @@ fn masters_with_a_pending_release_do_not_count_for_the_resumption() {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 2);
     world.pump();
-    // It executes the request, and its answer does not arrive.
+    // The third master executes the request, and its answer does not arrive.
     world.masters[2].flow = Flow::RepliesHeld;
     let lock = world.hold(&wanted(ms(10_000)));
     let handed = world.nodes[0].machine.hand_over(lock, world.now).unwrap();

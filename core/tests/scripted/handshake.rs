@@ -34,7 +34,7 @@ fn the_handshake_is_one_write_with_everything_in_it() {
         env!("CARGO_PKG_VERSION")
     );
     assert!(written.contains(&info), "{written}");
-    // Servers before 7.2 do not know it.
+    // Servers before 7.2 do not know `CLIENT SETINFO`.
     assert_eq!(states(&world), [ready(&[])]);
 }
 
@@ -47,7 +47,7 @@ fn a_server_without_hello_gets_a_password_in_a_second_flight_and_speaks_resp_2()
     assert_eq!(world.nodes[0].writes[0], 2);
     assert!(world.masters[0].count("AUTH") == 1 && world.masters[0].count("CLIENT") == 5);
     assert_eq!(states(&world), [ready(&[])]);
-    // Its nulls are those of RESP 2.
+    // The server's nulls are those of RESP 2.
     world.masters[0].server.hold(5, super::world::KEY.as_bytes(), b"another's token", None);
     world.acquire(&one_try());
     let error = world.refusal();
@@ -161,7 +161,7 @@ fn a_replica_has_no_vote_whether_hello_or_info_reports_it() {
         });
         assert_eq!(states(&world), [MasterState::Down(Cause::Replica)]);
     }
-    // One of the two is enough.
+    // One of the two reports is enough.
     let noperm = "NOPERM this user has no permissions to run this command";
     for denied in ["INFO", "HELLO"] {
         let world = greeted_by("redis://a", |master| {

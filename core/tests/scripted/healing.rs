@@ -131,7 +131,7 @@ fn a_master_that_went_silent_while_its_key_was_put_back_is_not_counted_again() {
     world.extend(lock, ms(3_000));
     world.pass(ms(5));
     assert!(world.deliver(0, 3));
-    // It has said that it does not hold the lock, and says nothing more.
+    // The master has reported that it does not hold the lock, and answers nothing more.
     world.masters[3].flow = Flow::Stopped;
     // The connection is given up, and a release is written behind the request that was not
     // answered.

@@ -169,7 +169,7 @@ fn a_master_that_lost_its_data_under_the_restart_guard_does_not_count_as_free() 
     for master in 1..3 {
         world.masters[master].forget_keys();
     }
-    // A client that does not use the guard sees it as well.
+    // A client that does not use the guard sees the loss as well.
     world.add_node(settings(3).build().unwrap(), 2);
     world.pump();
     for node in 0..2 {
@@ -223,7 +223,7 @@ fn waiters_of_the_same_process_continue_when_the_keys_are_deleted() {
 fn a_deletion_that_is_executed_late_does_nothing_to_a_later_holder() {
     let mut world = two_nodes();
     world.hold(&wanted(ms(60_000)));
-    // The holder has been named, and the deletion is in the sockets.
+    // The holder has been named, and the requests to delete are in the sockets.
     world.each(|master| master.delay = ms(10));
     world.nodes[1].machine.force_release(&key(), world.now).unwrap();
     world.drain(1);

@@ -167,7 +167,7 @@ fn a_single_try_without_waiters_asks_the_masters_for_the_holder() {
     world.acquire(&one_try());
     let error = world.refusal();
     assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
-    // It delays no other caller either.
+    // The single try delays no other caller either.
     let next = world.acquire(&wanted(ms(10_000)));
     world.cancel(holder);
     assert_eq!(granted(&mut world), next);
@@ -213,7 +213,7 @@ fn after_the_limit_of_consecutive_hand_overs_others_get_their_turn() {
     world.pump();
     world.cancel(first);
     assert_eq!(turns_before_the_other(&mut world), 31, "the one that was granted first is the 32nd");
-    // It is known now that another process wants it.
+    // It is known now that another process wants the lock.
     for _ in 0..5 {
         world.pass(ms(5));
         world.nodes[1].machine.cancel(other, world.now);
@@ -306,7 +306,7 @@ fn a_new_waiter_lets_others_go_first_that_may_have_waited_longer() {
     world.add_node(settings().build().unwrap(), 7);
     world.pump();
     world.each(|master| master.delay = ms(5));
-    // The notification, the first master, and the others.
+    // The notification, the answer of the first master, and those of the others.
     let at_once = ms(5 + 5 + 5);
     for _ in 0..8 {
         assert_eq!(late_after_a_wait(&mut world, ms(200)), at_once);

@@ -196,7 +196,7 @@ fn losses_and_faults() {
         (LossCause::Released.to_string(), "the lock was released"),
         (WireFault::Streamed.to_string(), "a value of unknown length"),
         (WireFault::Attribute.to_string(), "an attribute that was not asked for"),
-        (WireFault::Terminator.to_string(), "a string longer than its declared length"),
+        (WireFault::Terminator.to_string(), "a string or null without CR LF where it should end"),
         (WireFault::TooLong.to_string(), "a reply of more than 64 KiB"),
         (WireFault::TooManyElements.to_string(), "a reply of more than 512 elements"),
         (WireFault::TooDeep.to_string(), "a reply nested more than four deep"),

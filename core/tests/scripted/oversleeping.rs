@@ -65,7 +65,7 @@ fn a_first_master_that_changes_again_and_again_does_not_keep_it_from_asking_the_
             let holder = format!("holder{}", world.now.since(start).as_millis());
             take(&mut world, busy, &holder, 60_000);
             world.pass(ms(20));
-            // Long before it insists.
+            // This is long before the waiter insists.
             assert!(world.now.since(start) < ms(240), "master {busy}");
         }
     }
@@ -138,7 +138,7 @@ fn a_key_that_was_healed_and_then_given_up_is_taken_back() {
     let token = world.expose(lock);
     world.pass(ms(3_500));
     assert_eq!(world.masters[2].value(KEY, world.now), Some(token.as_str()), "it is healed");
-    // The grant is not taken, and it ends.
+    // The grant is not taken, and its validity ends.
     (0..2).for_each(|master| world.masters[master].flow = Flow::Stopped);
     world.pass(ms(3_500));
     let executed = &world.masters[2].executed;

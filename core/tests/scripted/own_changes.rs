@@ -26,7 +26,7 @@ fn a_release_is_noticed_although_the_waiters_own_connection_has_extended_the_key
         }
         world.pass(ms(500));
         world.nodes[1].events.clear();
-        // Another process that knows the token.
+        // Another process that knows the token releases the lock.
         let resource = Resource::new(KEY).unwrap();
         world.nodes[0].machine.release_token(&resource.clone().into(), handed.token, world.now).unwrap();
         world.drain(0);
@@ -62,7 +62,7 @@ fn a_fair_waiter_is_notified_when_a_single_try_of_its_own_process_leaves_the_que
     }
 }
 
-/// A release that two masters did not carry out at first, and do behind the next caller's request.
+/// Two masters do not carry out a release at first, but only after the next caller's request.
 #[test]
 fn a_fair_waiter_is_notified_when_a_release_that_was_owed_is_paid() {
     let pause = ms(40);

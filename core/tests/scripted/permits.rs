@@ -164,7 +164,7 @@ fn a_waiter_behind_a_slow_first_master_is_notified_by_the_others() {
         let mut world = processes(3, 2);
         let held = world.acquire(&wanted(1));
         assert_eq!(granted(&mut world, 0), [(held, 0)]);
-        // Its answers arrive after the others have been asked.
+        // The slow master's answers arrive after the others have been asked.
         world.masters[slow].delay = ms(15);
         let waits = world.acquire_by(1, &wanted(1));
         world.pass(ms(500));
@@ -195,7 +195,7 @@ fn a_long_waiter_comes_before_a_new_one() {
         world.pass(ms(20 + waited));
         let is_marked = |master: &&Master| master.value("quorlock:seat:next/{gpu}", world.now).is_some();
         assert_eq!(world.masters.iter().filter(is_marked).count(), usize::from(waited > 0));
-        // Its request is there before the other one is told of the release.
+        // The third process's request arrives before the waiter is notified of the release.
         world.release(held);
         let comes = world.acquire_by(2, &wanted(1));
         let (node, first) = if waited > 0 { (1, waits) } else { (2, comes) };
@@ -368,7 +368,7 @@ fn a_master_that_lost_its_data_takes_no_seat_for_any_client() {
 fn a_release_takes_back_any_seat_that_a_slow_master_may_take() {
     for slow in 0..3 {
         let mut world = World::of(3);
-        // The slow one cannot take the seat that the others have.
+        // The slow master cannot take the seat that the others have.
         world.masters[slow].hold_by_another("quorlock:seat:0/{gpu}", None);
         world.masters[slow].flow = Flow::Stopped;
         let lock = world.acquire(&wanted(4));

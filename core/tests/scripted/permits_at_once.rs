@@ -109,7 +109,7 @@ fn requests_for_all_permits_take_turns() {
             }
             if !held.is_empty() {
                 let (node, lock, _) = held.remove(0);
-                // Not in step with the pauses of the waiters.
+                // The holds are not in step with the pauses of the waiters.
                 world.pass(ms(1 + u64::from(turns[node]) * 7 % 5));
                 world.release_by(node, lock);
                 seeking[node] = None;

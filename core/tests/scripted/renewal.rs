@@ -120,7 +120,7 @@ fn renewal_waits_for_room_but_not_for_the_extensions_of_callers() {
         }
         world.pass(ms(120));
         assert_eq!(world.masters[0].count("EXTEND"), extensions + renewals);
-        // It comes as soon as there is room.
+        // The renewal is sent as soon as there is room.
         world.each(|master| master.flow = Flow::Free);
         world.pass(ms(1));
         assert_eq!(world.masters[0].count("EXTEND"), extensions + 1);

@@ -1,4 +1,4 @@
-//! Masters with replicas: a vote counts once all of them have confirmed it.
+//! Masters with replicas: a vote counts when all of its master's replicas have confirmed it.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn one_wait_follows_the_votes_of_one_write() {
     let mut world = open(&[2]);
     world.hold(&wanted(ms(10_000)));
     assert_eq!(waits(&world), [1]);
-    // A quarter of the request timeout, for both replicas.
+    // The wait is for both replicas, and for a quarter of the request timeout.
     assert!(world.nodes[0].written.ends_with(b"*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$2\r\n12\r\n"));
 
     let now = world.now;
@@ -112,7 +112,7 @@ fn while_a_replica_hangs_one_wait_is_sent_and_not_one_for_each_write() {
     assert_eq!(waits(&world), [2]);
     (0..3).for_each(|_| drop(world.refusal()));
 
-    // As soon as one is confirmed, each write has its own again.
+    // As soon as one wait is confirmed, each write has its own again.
     world.masters[0].server.set_following(1, 1);
     world.hold(&wanted(ms(10_000)));
     let resource = quorlock_core::Resource::new("w").unwrap();

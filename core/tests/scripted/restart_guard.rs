@@ -138,7 +138,7 @@ fn a_replica_that_was_promoted_on_a_live_connection_is_quarantined() {
     let mut world = open(3);
     world.hold(&lock());
     for master in 0..2 {
-        // It now has another master's data, including the marker.
+        // The master now has another master's data, including the marker.
         let other = world.masters[2].server.clone();
         world.masters[master].server.resync_from(&other);
         world.masters[master].server.promote();
@@ -187,7 +187,7 @@ fn one_master_of_another_fleet_is_enough_to_grant_nothing() {
     let marker = world.masters[4].value(Fleet::MARKER, world.now).unwrap().to_owned();
     let of_three = marker.strip_suffix(" 5").unwrap().to_owned() + " 3";
     world.masters[4].server.hold(0, Fleet::MARKER.as_bytes(), of_three.as_bytes(), None);
-    // It answers first.
+    // The master of the other fleet answers first.
     for master in 0..4 {
         world.masters[master].delay = ms(1);
     }

@@ -54,7 +54,7 @@ fn a_connection_that_never_opens_is_waited_for_no_longer_than_its_timeout() {
     let error = world.refusal();
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
     assert_eq!(world.now.since(start), ms(250));
-    // Nothing has left that could be undone.
+    // No request was sent that could be undone.
     world.masters[1].reach = Reach::Accepts;
     world.pass(ms(10_000));
     assert_eq!(world.masters[1].count("RELEASE") + world.masters[1].count("SET"), 0);
@@ -119,7 +119,7 @@ fn a_split_that_a_holder_of_the_same_process_has_part_in_is_settled_until_the_ca
     world.acquire(&Acquire { timeout: Some(ms(30)), attempts: Some(1), ..wanted(ms(10_000)) });
     assert!(is_held_by_another(&world.refusal()));
     assert_eq!(world.now.since(start), ms(30));
-    // It wants nothing more, although the next round was planned.
+    // No further round follows, although one was planned.
     world.pass(ms(1_000));
 }
 
@@ -137,7 +137,7 @@ fn votes_asked_for_while_a_split_stays(held: usize) -> [usize; 2] {
 #[test]
 fn a_client_that_settles_a_split_asks_no_other_master_once_the_first_has_refused() {
     let asked = [0, 1].map(votes_asked_for_while_a_split_stays);
-    // Both worlds ask the same master first: in one of them it refuses, in the other it grants.
+    // Both worlds ask the same master first: in one world it refuses, in the other it grants.
     let first = usize::from(asked[0][0] < asked[0][1] || asked[1][0] < asked[1][1]);
     let other = 1 - first;
     assert!(asked[first][first] > 1, "{asked:?}");

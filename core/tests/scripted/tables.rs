@@ -146,7 +146,7 @@ fn every_table_of_answers_to_an_extension_ends_it_at_the_answer_that_decides() {
             let expected = match last {
                 Some(Told::Extended | Told::Lost) => None,
                 _ if heard.is_gone() => Some(Told::Lost),
-                // It has failed, and masters are listened to only for the loss.
+                // The extension has failed: further answers only matter for a loss.
                 Some(_) => None,
                 None if heard.is_quorum(heard.ours) => Some(Told::Extended),
                 None if !heard.is_quorum(heard.ours + heard.outstanding) => Some(Told::NoQuorum),

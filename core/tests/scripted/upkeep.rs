@@ -53,7 +53,7 @@ fn a_new_login_is_sent_in_order_and_its_answer_is_not_a_vote() {
     log_in_with(&mut world, "new");
     let behind = world.acquire(&wanted(ms(10_000)));
     world.each(|master| assert_eq!(master.count("AUTH"), 0, "nothing was read yet"));
-    // Two answers of one master are one vote of three, and the login's is none.
+    // Two answers of one master are one vote of three: the answer to the login is none.
     for _ in 0..2 {
         assert!(world.deliver(0, 0));
         assert!(world.nodes[0].events.is_empty());
@@ -292,7 +292,8 @@ fn a_server_that_was_restarted_is_not_another_server() {
         assert_eq!(states(&world), [ready(&[])], "up for {up:?}");
         world.hold(&one_try());
     }
-    // The same server, and one of which nothing was heard for as long as the other one is up.
+    // First the same server returns. The uptime of the next one, in whole seconds, does not show
+    // that it was already up when the former one last answered.
     let mut world = World::of(1);
     world.pass(ms(60_000));
     world.cut(0, 0);

@@ -229,7 +229,7 @@ fn votes_that_come_after_the_grant_still_count_as_holders() {
 
 #[test]
 fn a_grant_that_is_not_taken_ends_although_a_master_had_refused_it() {
-    // The master that refused is not asked to undo anything, so nothing of it may be awaited.
+    // The master that refused is not asked to undo anything, so no answer of it may be awaited.
     let mut world = World::of(3);
     world.masters[2].hold_by_another(KEY, None);
     world.acquire(&Acquire { timeout: None, ..one_try() });

@@ -6,7 +6,8 @@ use quorlock_core::{Acquire, Event, LockId, MasterState, Warning};
 
 use super::world::{Flow, KEY, REQUEST_TIMEOUT, World, ms, settings, wanted};
 
-/// A process that holds the lock and one that waits for it, whose settings are these.
+/// One process that holds the lock for `ttl`, and one that waits for it, with notifications if
+/// `wake_ups`.
 pub fn held_and_awaited(masters: usize, ttl: Duration, wake_ups: bool) -> (World, LockId, LockId) {
     let mut world = World::of(masters);
     world.add_node(settings(masters).wake_ups(wake_ups).build().unwrap(), 7);
@@ -186,7 +187,7 @@ fn a_waiter_that_cannot_be_notified_any_more_asks_again() {
     }
     world.pass(ms(200));
     let before = executed(&world);
-    // It has asked again by now, and is notified again.
+    // The waiter has asked again by now, and is notified again.
     world.pass(ms(5_000));
     assert_eq!(executed(&world), before);
     world.release(held);
@@ -261,7 +262,7 @@ fn a_master_without_a_notification_makes_a_quorum_with_one_that_reports_a_releas
         world.masters[silent].flow = Flow::Stopped;
         world.acquire(&Acquire { timeout: None, ..wanted(ms(10_000)) });
         world.pass(ms(1_000));
-        // It is up again, and no client holds anything on it.
+        // The master is up again, and no client holds anything on it.
         world.masters[silent].flow = Flow::Free;
         world.pass(ms(3_000));
         assert!(world.nodes[0].events.is_empty());
@@ -313,7 +314,7 @@ fn a_release_that_is_notified_before_the_round_is_lost_is_not_forgotten() {
         world.masters[taken].hold_by_another(KEY, Some(end));
         world.masters[stuck].flow = Flow::RepliesHeld;
         world.pump();
-        // One has granted it, and the refusal that decides is on its way.
+        // One master has granted the lock, and the refusal that decides is on its way.
         delete_the_key(&mut world.masters[taken]);
         world.pump();
         world.masters[stuck].flow = Flow::Free;

@@ -26,7 +26,7 @@ pub(crate) struct Identity {
 
 #[derive(Default)]
 pub(crate) struct Settings {
-    /// For masters whose URLs do not name theirs.
+    /// The files and the name for masters whose URLs do not set their own.
     pub(crate) files: TlsOptions,
     roots: Option<Vec<CertificateDer<'static>>>,
     identity: Option<Identity>,
@@ -47,8 +47,11 @@ impl TlsBuilder {
         Ok(self)
     }
 
-    /// Shows the server this certificate, both PEM texts: the certificate, followed by those of its
-    /// issuers if the server does not have them, and its private key.
+    /// Sets the certificate that this client shows to servers, and the private key that belongs to
+    /// it.
+    ///
+    /// Both are PEM texts. `certificate` is followed by the certificates of its issuers if the
+    /// servers do not have those.
     ///
     /// # Errors
     /// [`TlsError::Missing`] if there is no certificate or no key.
@@ -64,8 +67,8 @@ impl TlsBuilder {
         self
     }
 
-    /// Shows the server this certificate, both PEM files. They are read again when they have
-    /// changed.
+    /// Sets the PEM files with the certificate that this client shows to servers, and with the
+    /// private key that belongs to it. They are read again when they have changed.
     pub fn client_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.0.files = self.0.files.with_client_files(certificate, key);
         self
@@ -83,7 +86,7 @@ impl TlsBuilder {
         Dangerous(self)
     }
 
-    /// Checks the settings, and reads what they name.
+    /// Checks the settings, and reads the files that they name.
     ///
     /// # Errors
     /// A file that cannot be used, a certificate and a key that do not belong together, a name that
@@ -132,8 +135,8 @@ impl Settings {
         roots: Option<Vec<CertificateDer<'static>>>,
         identity: Option<Identity>,
     ) -> Result<Arc<ClientConfig>, TlsError> {
-        // The default provider if there is one, so that a program that must use a certain provider
-        // does. Without a default, rustls would panic if two providers were compiled in.
+        // Uses the default provider if there is one, so that a program can prescribe its provider.
+        // Without a default, rustls would panic if two providers were compiled in.
         let provider = CryptoProvider::get_default()
             .map_or_else(|| Arc::new(rustls::crypto::ring::default_provider()), Arc::clone);
         let versions = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -166,7 +169,7 @@ impl Settings {
     }
 }
 
-/// Without certificates and keys.
+/// Leaves out certificates and keys.
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
@@ -203,7 +206,7 @@ pub(crate) fn identity(
     Ok(Identity { chain, key })
 }
 
-/// Accepts every certificate; what is signed with it is still checked.
+/// Accepts every certificate; signatures by its key are still checked.
 #[derive(Debug)]
 struct AcceptAny(Arc<CryptoProvider>);
 

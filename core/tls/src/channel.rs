@@ -17,14 +17,14 @@ const SPARE_RECORDS: u64 = 4;
 
 pub(crate) struct TlsChannel {
     connection: ClientConnection,
-    /// What has been encrypted so far.
+    /// How many records have been encrypted so far.
     records: u64,
     /// How many records may be encrypted with TLS 1.2, which does not renew its keys. At this limit
     /// rustls reports a message as accepted and does not send it.
     most_records: Option<u64>,
     has_certificate: bool,
     has_heard_tls: bool,
-    /// In a forked child the same record number would be used a second time.
+    /// Detects forks: a forked child would use the same record numbers a second time.
     forks: forkguard::Guard,
 }
 

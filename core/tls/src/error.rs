@@ -59,7 +59,7 @@ pub enum Pem {
 }
 
 impl TlsError {
-    /// The same for the error of a lock, which contains no names.
+    /// The fault that the error of a lock reports: it contains no names.
     pub(crate) fn fault(&self) -> TlsFault {
         match self {
             Self::Unreadable { what: Pem::Roots, .. } | Self::Missing { what: Pem::Roots, .. } => {

@@ -40,7 +40,8 @@ fn certificate(error: &CertificateError) -> TlsFault {
 fn alerted(alert: AlertDescription, stage: Stage) -> TlsFault {
     match alert {
         AlertDescription::CertificateRequired => TlsFault::ClientCertificateRequired,
-        // TLS 1.2 reports the same in this way: a cipher has been agreed on by then.
+        // TLS 1.2 reports a missing client certificate in this way, after both sides have agreed on
+        // a cipher.
         AlertDescription::HandshakeFailure if stage.has_cipher && !stage.has_certificate => {
             TlsFault::ClientCertificateRequired
         }

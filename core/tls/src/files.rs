@@ -27,7 +27,7 @@ struct Stamp {
 
 impl Files {
     pub(crate) fn read(options: &TlsOptions, settings: &Settings) -> Result<Self, TlsError> {
-        // Before reading, so that a change in between is read again.
+        // The stamps are taken before the files are read, so that a change in between is noticed.
         let stamps = stamps(options);
         let roots = options
             .root_file()

@@ -61,7 +61,7 @@ struct Shared {
     settings: Settings,
     /// Built from the settings alone, for masters whose URLs name no files.
     plain: Mutex<Option<Arc<ClientConfig>>>,
-    /// By what the URLs say.
+    /// What was read of files, by the options that name the files.
     files: Mutex<HashMap<TlsOptions, Files>>,
 }
 
@@ -123,7 +123,7 @@ impl From<Arc<ClientConfig>> for Tls {
 }
 
 impl Security for Tls {
-    /// The system's issuers may take a tenth of a second.
+    /// Reads the files or the system's issuers, which may take a tenth of a second.
     fn prepare(&self, masters: &[Endpoint]) -> Result<(), Box<dyn Error + Send + Sync>> {
         for endpoint in masters {
             if let Some(options) = endpoint.tls() {

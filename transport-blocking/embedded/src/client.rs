@@ -27,11 +27,11 @@ pub(super) struct Client {
 /// What follows a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
-    /// Another turn, after those of the others.
+    /// The client needs another turn, after the turns of the other clients.
     Again,
-    /// An event.
+    /// The client waits for an event.
     Wait,
-    /// The end.
+    /// The connection has ended.
     Gone,
 }
 
@@ -87,7 +87,7 @@ impl Client {
         Next::Again
     }
 
-    /// Executes what has been read, as long as there is room for replies. Whether all of it has
+    /// Executes what has been read, while there is room for replies. Returns whether all of it has
     /// been executed.
     fn execute(&mut self, executor: &mut Executor<'_>) -> bool {
         while !self.is_closing {
@@ -130,5 +130,5 @@ const MAX_OUTPUT_BYTES: usize = 64 << 10;
 /// Nothing is pushed beyond this limit, which is larger than a reply and a push. Other clients may
 /// cause any number of pushes.
 const MAX_PUSHED_BYTES: usize = 4 << 20;
-/// Reads of one connection before it is the others' turn.
+/// How many reads one connection gets before it is the turn of the others.
 const STEPS_PER_TURN: usize = 8;

@@ -35,7 +35,7 @@ impl Shared {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread: turn after turn until the end.
+    /// Serves turn after turn until the end, on the master's own thread.
     fn serve(&self, mut poll: Poll) {
         let mut events = Events::with_capacity(256);
         let mut sleep = None;
@@ -164,7 +164,7 @@ impl Master {
         seen
     }
 
-    /// Dropped with the later of this handle and the thread.
+    /// Refers to the state that is dropped when both this handle and the thread have ended.
     #[cfg(test)]
     pub(super) fn life(&self) -> std::sync::Weak<impl Sized + use<>> {
         Arc::downgrade(&self.shared)

@@ -157,7 +157,8 @@ impl Server {
             self.model.leave(client.session());
             self.clients.remove(&number);
         }
-        // Before any other client is answered: a push must not arrive after a later reply.
+        // Pushes are queued before any other client is answered: none may arrive after a later
+        // reply.
         self.tell_readers();
     }
 
@@ -222,8 +223,8 @@ impl Server {
 }
 
 const BUFFER_BYTES: usize = 16 << 10;
-/// Together with the bound on one connection, a bound on the memory of all. A test has both ends of
-/// each in its process, and fewer files.
+/// The most clients at once: with the bound on the memory of one, this bounds the memory of all. In
+/// a test both ends of each connection are in one process, which may open fewer files.
 pub(super) const MAX_CLIENTS: usize = if cfg!(test) { 256 } else { 1024 };
 /// Connections that are accepted in one turn: few enough that connected clients are served, too.
 const ACCEPTS_PER_TURN: usize = 64;

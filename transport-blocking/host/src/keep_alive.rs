@@ -5,15 +5,14 @@ use std::time::Duration;
 use rustix::fd::AsFd;
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle};
 
-/// After this time without a byte, the system probes a connection. Shorter: more packets without a
-/// use. Longer: firewalls and load balancers forget connections, the strictest ones after a few
-/// minutes.
+/// After this time without a byte, the system probes a connection. Shorter: more needless packets.
+/// Longer: firewalls and load balancers forget connections, the strictest ones after a few minutes.
 pub const TCP_KEEP_ALIVE: Duration = Duration::from_secs(60);
 
 /// Makes the system probe a TCP connection once it has been quiet for [`TCP_KEEP_ALIVE`]: so
 /// firewalls do not forget it, and a dead server is detected.
 ///
-/// Without these probes only that is missing, so errors of the system are ignored.
+/// Everything else works without these probes, so errors of the system are ignored.
 pub fn keep_alive(socket: impl AsFd) {
     let _ = set_socket_keepalive(&socket, true).and_then(|()| set_tcp_keepidle(&socket, TCP_KEEP_ALIVE));
 }

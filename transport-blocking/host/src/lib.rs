@@ -3,7 +3,7 @@
 //! process is a forked child, a way for a thread to wait, the second handle of a socket and its
 //! keep-alive, and password files.
 //!
-//! A transport for a further runtime hands [`System`] to the driver of `quorlock-core`:
+//! A transport for another runtime hands [`System`] to the driver of `quorlock-core`:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,7 +20,7 @@
 //! # }
 //! ```
 //!
-//! Its dependencies contain no runtime.
+//! The dependencies of this crate contain no runtime.
 
 mod keep_alive;
 mod nonblocking;

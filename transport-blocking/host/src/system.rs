@@ -13,7 +13,7 @@ use crate::wait::{Park, Wait};
 
 /// The operating system as a [`Host`], with a transport's way of waiting.
 pub struct System<W = Park> {
-    /// Create it when the locker is opened: it detects forks since then.
+    /// Detects forks since it was created, which is when the locker is opened.
     forks: forkguard::Guard,
     wait: W,
     #[cfg(not(target_os = "linux"))]

@@ -63,7 +63,7 @@ fn nodes_that_are_not_the_owner_say_who_is() {
     guided.0.submit(Action::Acquire, 1);
     guided.node("master", "-MOVED 3387 c:3");
     assert_eq!(guided.told(), ["close 1", "open 2 c:3"]);
-    // A replica says so, too. Without a host it is another port of the same host.
+    // A replica names the owner, too. A name without a host is another port of the same host.
     guided.node("replica", "-MOVED 3387 :4");
     assert_eq!(guided.told(), ["close 2", "open 3 c:4"]);
     guided.owner();
@@ -286,7 +286,7 @@ fn a_tag_needs_a_node_of_a_cluster_where_the_server_says_what_it_is() {
     assert!(fault.is_configuration());
     assert_eq!(fault.to_string(), "is not a node of a cluster: write redis://host:port without a tag");
     assert_eq!(greeted(&hello("cluster")), None);
-    // It does not report its mode, or does not know HELLO.
+    // A server that does not report its mode, or does not know HELLO, is trusted.
     assert_eq!(greeted("%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"), None);
     assert_eq!(greeted("-ERR unknown command 'HELLO'\r\n"), None);
 }

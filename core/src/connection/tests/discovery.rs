@@ -49,7 +49,7 @@ impl Guided {
         connection.closed(connection.generation, cause, *now, answers);
     }
 
-    /// The sentinel that is connected names this server, and knows no others.
+    /// The sentinel that is connected names this server, and knows no other sentinels.
     fn named(&mut self, port: &str) {
         self.stands();
         assert_eq!(self.told(), [ASKED]);
@@ -107,7 +107,7 @@ fn the_next_sentinel_is_asked_where_one_does_not_know_or_is_not_there() {
     guided.told();
     guided.0.hear(b"*-1\r\n");
     assert_eq!(guided.told(), ["close 1", "open 2 b:26379"]);
-    // The request waits for it.
+    // The request waits for the answer of the next sentinel.
     assert_eq!((guided.fault(), guided.0.answered().len()), (None, 0));
 
     guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
@@ -167,7 +167,8 @@ fn a_silent_sentinel_leaves_time_for_the_next_one() {
     guided.0.pass(ms(50));
     assert_eq!(failed(guided.0.answered()[0]).unwrap().1, Fate::NotSent);
     assert_eq!(guided.fault(), Some(Cause::NoConnection { waited: ms(100) }));
-    // The server has its own time. Then the search asks whether another one has become the primary.
+    // Opening the connection to the server has a limit of its own. After it the search asks whether
+    // another server has become the primary.
     guided.0.pass(ms(49));
     assert_eq!(guided.told(), [""; 0]);
     guided.0.pass(ms(1));
@@ -219,7 +220,7 @@ fn a_sentinel_that_names_a_replica_is_not_believed() {
     guided.stands();
     guided.told();
     guided.0.hear(b"%1\r\n$4\r\nrole\r\n$7\r\nreplica\r\n");
-    // It is soon asked again: a failover is under way.
+    // The sentinel is soon asked again: a failover is under way.
     assert_eq!(guided.fault(), Some(Cause::Replica));
     guided.told();
     guided.0.pass(ms(13));
@@ -281,12 +282,12 @@ fn sentinels_that_have_led_nowhere_make_room_for_others() {
         guided.fails(refused());
         guided.told()
     };
-    // More than are kept.
+    // More sentinels than are kept.
     assert_eq!(tells(&mut guided, 1..41), ["close 2", "open 3 x:1"]);
     guided.fails(refused());
     assert_eq!(guided.told(), ["close 3", "open 4 x:2"]);
-    // The first one is unreachable, and is replaced by another one, which is asked after the next
-    // pause: places that keep naming others are not followed without a pause.
+    // The first sentinel is unreachable, and is replaced by another one, which is asked after the
+    // next pause: places that keep naming others are not followed without a pause.
     let told = tells(&mut guided, 101..102);
     assert!(told[1].ends_with(" x:3"), "{told:?}");
     let mut asked = Vec::new();

@@ -1,11 +1,11 @@
-//! The release of a token when nothing else is known.
+//! The release of a token by a client that does not know which kind of lock the token holds.
 
 use super::Script;
 use super::claim::{define_leave, read_clock};
 
 /// Removes what the token ARGV\[1\] has of KEYS\[1\]: the key if it holds the token, or the token's
 /// entry among the sharers, whatever their group is. ARGV\[2\] is the zset of the sharers. Answers
-/// 1 if there was something, 0 if not.
+/// 1 if there was something to remove, 0 if not.
 ///
 /// The zset is read without being named as a key, so that a user who may not read it can still
 /// release a lock that is not shared.

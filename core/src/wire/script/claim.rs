@@ -3,10 +3,10 @@
 /// Reads the claim's arguments. `bad` returns an error reply, and false for anything else; `all`
 /// calls a command with keys in portions, because Lua cannot unpack more than about 8,000 at once.
 ///
-/// A master serves no other client while a script runs, and most claims are small. So parts that
-/// only some of them need are defined and read where needed, and a number for several commands is
-/// converted to text once: otherwise each of them would print it again, which takes longer than
-/// looking up a key.
+/// A master serves no other client while a script runs, and most claims are small. So functions and
+/// values that only some claims need are defined and read where they are needed. A number that
+/// several commands get is converted to text once: otherwise each command would convert it again,
+/// which takes longer than looking up a key.
 macro_rules! read_claim {
     () => {
         "\
@@ -58,8 +58,8 @@ macro_rules! prepare_sharing {
     };
 }
 
-/// Defines `tell`: the holder of `KEYS[place]` and its remaining time, as for a lock of one target;
-/// nil if it is free.
+/// Defines `tell`: the holder of `KEYS[place]` and its remaining time, as the scripts for one
+/// target answer them; nil if the key does not exist.
 macro_rules! define_tell {
     () => {
         "\
@@ -166,7 +166,8 @@ end
 /// Answers an error, or nothing.
 ///
 /// If `x` is our token the sentinel is written last: until then no other client looks at the zset.
-/// If there is no `x` the sentinel is written first, so that a server without memory refuses.
+/// If there is no `x` the sentinel is written first, so that a server without memory refuses before
+/// anything has changed.
 macro_rules! define_share {
     () => {
         "\
@@ -209,7 +210,8 @@ end
     };
 }
 
-/// Defines `lengthen`, after `prepare_sharing`: it works like the extension of one target.
+/// Defines `lengthen`, which works like the extension of one target. It uses the `life` that
+/// `prepare_sharing` defines.
 macro_rules! define_lengthen {
     () => {
         "\

@@ -19,9 +19,13 @@ if not fence then return redis.error_reply('ERR the fencing counter is not a num
     };
 }
 
-/// Sets the lock's key if it is free, unless the counter is used up, and numbers the grant: larger
-/// than the counter was, and larger than `floor`. Answers the number, or who else holds the lock.
-/// If the lock is already ours, that was done for the same attempt.
+/// If the lock's key is free, raises the counter above its value and above `floor`, then sets the
+/// key. Answers the counter's new value, which is the number of the grant; an error if the counter
+/// is used up.
+///
+/// If the key holds another token, it answers that token's digest and the PTTL. If the key already
+/// holds our token, an earlier request of the same attempt set it: it answers the counter and
+/// changes nothing.
 macro_rules! grant_fenced {
     () => {
         concat!(
@@ -57,7 +61,7 @@ pub const ACQUIRE_FENCED: Script = Script {
 };
 
 /// Raises the counter KEYS\[2\] to ARGV\[2\] if KEYS\[1\] holds the token ARGV\[1\]. Answers the
-/// new value of the counter, or 0 if the lock is not ours. It never lowers the counter.
+/// value that the counter then has, or 0 if the lock is not ours. It never lowers the counter.
 pub const RAISE: Script = Script {
     number: 4,
     name: "raise",
@@ -103,9 +107,9 @@ return 0"
     sha1_hex: "1ed6c660b1e9d2ec4898fe4e32c5895a5ab61f96",
 };
 
-/// Restores a lock: raises the counter KEYS\[2\] to ARGV\[3\], then sets KEYS\[1\] to the token
-/// ARGV\[1\] for ARGV\[2\] milliseconds if it does not exist. Answers 1 if it did, 0 if the key
-/// exists, even if it is ours.
+/// Restores a lock: if KEYS\[1\] does not exist, raises the counter KEYS\[2\] to ARGV\[3\], then
+/// sets KEYS\[1\] to the token ARGV\[1\] for ARGV\[2\] milliseconds. Answers 1 if it did so, 0 if
+/// the key exists, even if it holds our token.
 pub const HEAL_FENCED: Script = Script {
     number: 6,
     name: "heal fenced",

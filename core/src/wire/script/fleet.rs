@@ -3,9 +3,11 @@
 //!
 //! The last key is the marker, the last two arguments are the largest TTL of the fleet in
 //! milliseconds and the number of masters. The marker holds the replication id, the server's time
-//! when it was written, the time from which the master votes, and those two. `master_replid` is new
-//! after every restart and every promotion (`INFO replication`); it is read here and not by the
-//! client, because a promoted replica keeps its connections.
+//! when it was written, the time from which the master votes, and those two arguments.
+//!
+//! The server's `master_replid` is new after every restart and every promotion (`INFO
+//! replication`). The scripts read it, not the client, because a promoted replica keeps its
+//! connections.
 
 use super::Script;
 use super::fence::{grant_fenced, read_counter};
@@ -75,10 +77,10 @@ pub const ACQUIRE_GUARDED: Script = Script {
 /// issued before, as long as no resource was granted more than 1,024 times in a millisecond, and
 /// the masters' clocks differ by no more than the longest TTL.
 ///
-/// They start at the time from which the master votes, not at the time when the marker was written.
-/// After a bootstrap, numbers come at once from the clock that is furthest ahead, and a master
-/// whose clock is behind may lose its counters a moment later: the TTL that it waits is more than
-/// its clock is behind.
+/// Lost counters restart at the time from which the master votes, not at the time when the marker
+/// was written. Right after a bootstrap, the master whose clock is furthest ahead issues the
+/// largest numbers. If a master whose clock is behind then loses its counters, it waits for the
+/// longest TTL. Its clock is behind by less, so it restarts above those numbers.
 pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
@@ -86,8 +88,8 @@ pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     sha1_hex: "992b2cee731fd8d52a76f2cde218b0b2b524fcb5",
 };
 
-/// Asks whether the master votes: 1 if it does. Writes the marker if there is none, so that its
-/// quarantine begins.
+/// Answers 1 if the master votes. If there is no marker with the server's present replication id,
+/// it writes one, and the quarantine begins.
 pub const ATTEND: Script = Script {
     number: 9,
     name: "attend",

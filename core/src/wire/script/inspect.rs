@@ -11,15 +11,16 @@ use super::Script;
 ///
 /// 1. A line for each key that exists: its place, and `held`, `shared` or `other`. After `held` and
 ///    `shared` follow the first 16 digits of the value's digest, as in refusals, the PTTL, and 1 if
-///    the value is one of ours.
-/// 2. A line for each sharer of the first key, beginning with the one that ends last: digits,
-///    milliseconds until its end and 1 if it is ours. At most 1,000 are listed, which take a master
-///    3 ms (redis-server 7.0.15). `denied` if the user may not read them.
-/// 3. The name of their group.
+///    the value is one of our tokens, else 0.
+/// 2. A line for each sharer of the first key, beginning with the one that ends last: the digits,
+///    the milliseconds until its end, and 1 if it is ours, else 0. At most 1,000 sharers are
+///    listed, which takes a master 3 ms (redis-server 7.0.15). `denied` if the user may not read
+///    them.
+/// 3. The name of the sharers' group.
 /// 4. The PTTL of the mark; -2 if there is none, or the user may not read it.
 /// 5. to 9. The seconds and microseconds of the server's clock, the restart guard's marker, and
-///    `INFO server` and `INFO replication`. Each of these may be denied, and is then empty; for the
-///    marker it says so.
+///    `INFO server` and `INFO replication`. If the user may not read one of these, it is empty, but
+///    the marker is then `denied`.
 ///
 /// The marker, the zset and the mark are read without being named as keys, so that a user who may
 /// not read them can still ask.
@@ -71,15 +72,15 @@ return {table.concat(keys, '\\n'), table.concat(sharers, '\\n'), group, mark, cl
 };
 
 /// Deletes KEYS\[1\] if its holder's digest begins with ARGV\[1\], which has 16 digits. Answers 1
-/// if it did, 0 if there is no key, and the holder if that is another one. A key of a foreign type
+/// if it deleted the key, 0 if there is no key, and else the holder. A key of a foreign type
 /// answers GET's WRONGTYPE.
 ///
-/// If it is shared, the answer is the sharer in the zset ARGV\[2\] that ends last, and ARGV\[1\]
-/// may name any of them: the key is deleted with all of them. If the sharers are lost, the answer
-/// is the sentinel.
+/// If the key is shared, ARGV\[1\] may name any sharer: the key is deleted with all of them. If it
+/// names none, the answer is the sharer in the zset ARGV\[2\] that ends last. If the sharers are
+/// lost, the sentinel takes their place.
 ///
-/// So it is called twice: without digits it only reports them. A request that a stopped server
-/// executes late finds other holders, and deletes nothing.
+/// The script is called twice: the first call has no digits, and only reports the holder. A request
+/// that a stopped server executes late finds another holder, and deletes nothing.
 pub const FORCE_RELEASE: Script = Script {
     number: 20,
     name: "force release",

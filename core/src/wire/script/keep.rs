@@ -3,16 +3,16 @@
 use super::Script;
 use super::claim::{prepare_clock, read_claim, read_clock};
 
-/// Releases KEYS\[1\], if it holds the token ARGV\[1\], but keeps it for ARGV\[2\] milliseconds
-/// from now, whether its life becomes longer or shorter. Answers 1 if it did or has done so before,
-/// 0 if the lock is not ours.
+/// Releases the lock if KEYS\[1\] holds the token ARGV\[1\], but keeps the key for ARGV\[2\]
+/// milliseconds from now, whether that makes its life longer or shorter. Answers 1 if it did, or if
+/// an earlier request has done so, 0 if the lock is not ours.
 ///
-/// Only this and a release shorten a key's life. The value becomes the SHA-1 of the token, the same
-/// on all masters: an extension, a release or a repeated acquisition that is executed after it
-/// finds a key that is not ours. A repeat of this script can only shorten the life: of several that
-/// are executed late, the one that comes nearest to the intended end counts. The life is set first,
-/// because a server without memory refuses the `SET` only before a script's first write. Errors as
-/// in [`RELEASE`](super::RELEASE).
+/// Only this script and a release shorten a key's life. The value becomes the SHA-1 of the token,
+/// the same on all masters: an extension, a release or a repeated acquisition that is executed
+/// later finds a key that is not ours. A repeat of this script can only shorten the life: if
+/// several repeats are executed late, the earliest end counts, which is the nearest to the intended
+/// one. The life is set first, because a server without memory refuses the `SET` only before a
+/// script's first write. Errors are handled as in [`RELEASE`](super::RELEASE).
 pub const KEEP: Script = Script {
     number: 18,
     name: "keep",
@@ -37,9 +37,9 @@ return 0",
 /// [`RELEASE_ALL`](super::RELEASE_ALL): releases each target that is ours, but keeps it for
 /// ARGV\[2\] milliseconds from now. Answers 1 if all of them were ours, or have been kept before.
 ///
-/// In a read target our entry gets the SHA-1 of the token as its name, and ends then: other sharers
-/// keep the target, and new ones may come in. If `x` is our token, because this master does not
-/// know of the downgrade yet, `x` is kept as a written target, and keeps readers out, too.
+/// In a read target our entry is renamed to the SHA-1 of the token, and ends after that time: other
+/// sharers keep the target, and new ones may join. If `x` is our token, because this master does
+/// not know of the downgrade yet, `x` is kept as a written target, and keeps readers out, too.
 pub const KEEP_ALL: Script = Script {
     number: 21,
     name: "keep all",

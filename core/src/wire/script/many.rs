@@ -29,10 +29,10 @@ use super::fleet::{check_marker, read_info, read_life};
 /// shared by our group, if our token is already known (one server behind two addresses has one
 /// vote), or if a writer waits for a read one, unless the flag `i` is set.
 ///
-/// Answers 1, or with the flag `f` the number of the grant: with a written target one more than all
-/// counters were, without one the largest of them and at least 1. A refusal answers the holder of
-/// the first held target, or `wanted` and how long the mark lasts. With the flag `m` it leaves the
-/// mark of our wait at each written target that is shared.
+/// Answers 1, or with the flag `f` the number of the grant: if a target is written, one more than
+/// the largest counter was; if all are read, the largest counter, but at least 1. A refusal answers
+/// the holder of the first held target, or `wanted` and how long the mark lasts. With the flag `m`
+/// a refusal leaves the mark of our wait at each written target that is shared.
 pub const ACQUIRE_ALL: Script = Script {
     number: 12,
     name: "acquire all",
@@ -131,7 +131,7 @@ return fence"
 /// counter.
 ///
 /// Sharers of a target may raise one another's counters at any time, and no writer can come before
-/// they are gone. So a reader's number is agreed if the counter is at least that.
+/// they are gone. So a master agrees to a reader's number if its counters are at least that number.
 pub const RAISE_ALL: Script = Script {
     number: 13,
     name: "raise all",

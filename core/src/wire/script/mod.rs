@@ -14,8 +14,9 @@ macro_rules! tell_holder {
     };
 }
 
-/// Sets the lock's key if it is free. Answers 1, or the holder. Like `SET NX` it also refuses our
-/// own token, which came by another address of the same server: that has one vote.
+/// Sets the lock's key if it is free. Answers 1, or the holder. Like `SET NX` it also refuses if
+/// the key holds our own token: then this attempt has already reached this server by another
+/// address, and a server has only one vote.
 macro_rules! acquire_reading {
     () => {
         concat!(
@@ -55,8 +56,7 @@ pub use replicas::REPLICATED;
 pub(crate) use replicas::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, replicated};
 pub use seat::TAKE;
 
-/// All scripts: first those that each master gets in the greeting, then those that only some locks
-/// need.
+/// All scripts, except those for masters with replicas.
 #[cfg(any(test, feature = "internals"))]
 pub const ALL: [&Script; 25] = [
     &RELEASE,
@@ -91,15 +91,15 @@ pub const ALL: [&Script; 25] = [
 pub struct Script {
     /// A unique number below 64.
     pub number: u8,
-    /// What it does, for messages.
+    /// What the script does, for messages.
     pub name: &'static str,
-    /// Its source.
+    /// The source of the script.
     pub text: &'static str,
     /// The SHA-1 of the source, in lower-case hexadecimal: the argument of EVALSHA.
     pub sha1_hex: &'static str,
 }
 
-/// Some of the scripts.
+/// A set of scripts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct ScriptSet(u64);
 
@@ -137,7 +137,7 @@ pub const RELEASE_SCRIPT: &str = RELEASE.text;
 ///
 /// Only a release, immediate or deferred ([`KEEP`]), shortens a key's life: a key that already
 /// lives longer, or never expires (a PTTL of -1), is unchanged, so that a late or shorter extension
-/// does no harm. It never creates a key. Errors as in [`RELEASE`].
+/// does no harm. It never creates a key. Errors are handled as in [`RELEASE`].
 pub const EXTEND: Script = Script {
     number: 1,
     name: "extend",
@@ -155,8 +155,8 @@ return 0",
 
 /// Takes back a request for KEYS\[1\] with the token ARGV\[1\], or else reports who holds the key.
 ///
-/// Answers 1 if it deleted our token, 0 if there is no key, and else who holds it. A key of a
-/// foreign type answers GET's WRONGTYPE.
+/// Answers 1 if it deleted our token, 0 if there is no key, and else the holder. A key of a foreign
+/// type answers GET's WRONGTYPE.
 pub const UNDO: Script = Script {
     number: 2,
     name: "undo",
@@ -172,8 +172,8 @@ if type(held) == 'table' then return held end
     sha1_hex: "0c7c5611d94c8a17f70a4e5a80a365a7cadcf140",
 };
 
-/// `SET key token NX PX ttl` that reads the key first: a refused client learns the holder, and is
-/// notified when that changes, if the connection is tracked. Answers 1, or the holder.
+/// `SET key token NX PX ttl` that reads the key first: a refused client learns the holder. If its
+/// connection is tracked, it is also notified when the key changes. Answers 1, or the holder.
 ///
 /// It is for clients that expect a refusal. A refusal by `SET NX` does not name the holder or
 /// register for notifications.

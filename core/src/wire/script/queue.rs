@@ -6,15 +6,16 @@
 //! places are not named: their names are our own key's prefix followed by the entry in the queue.
 //!
 //! Before Redis 7.2 a connection is only notified of keys that a script *named*, so a waiter could
-//! not watch its predecessor's place. It watches its own: when a place leaves the head of the
-//! queue, the script sets the next place's expiry to its present value. So a release wakes one
-//! waiter.
+//! not watch its predecessor's place. It watches its own place instead: when a place leaves the
+//! head of the queue, the script sets the next place's expiry to its present value, which notifies
+//! that waiter. So a release wakes one waiter.
 
 use super::Script;
 use super::fleet::{check_marker, read_info, read_life};
 
-/// Defines `bad`, and `head`: drops expired places at the head of the queue, except our own.
-/// Answers the first remaining one, or nil; and an error.
+/// Defines `bad`, and `head`, which drops expired places at the head of the queue, except our own.
+/// `head` answers the first remaining place or nil, an error or nil, and that place's remaining
+/// life.
 macro_rules! define_head {
     () => {
         "\
@@ -49,15 +50,15 @@ end
 /// number that it may have or 0, flags, with `g` the two numbers of the fleet. With `s` nothing is
 /// granted; a free lock is reported as `free`.
 ///
-/// A new place gets the number ARGV\[5\], or one more than any other has had here. An existing one
-/// keeps its number, or is raised to ARGV\[5\]; if it is then no longer the first, the new first
-/// one is notified. With `x` it gets exactly ARGV\[5\]: a quorum has that number, and a larger one
-/// here would never be corrected. A grant leaves the place in the queue: if it is taken back, no
-/// other waiter has overtaken it.
+/// A new place gets the number ARGV\[5\], or if that is 0, one more than any place has had here. An
+/// existing place keeps its number, or is raised to ARGV\[5\]; if it is then no longer the first,
+/// the new first one is notified. With `x` it gets exactly ARGV\[5\]: a quorum has that number, and
+/// a larger one here would otherwise never be corrected. A grant leaves the place in the queue: if
+/// the grant is taken back, no other waiter has overtaken this one.
 ///
-/// Each write is tried before anything is stored that would not expire: the queue's expiry is set
-/// first, which does nothing if there is no queue. A master in quarantine keeps places, but grants
-/// nothing.
+/// The queue's expiry is set first, even if there is no queue yet: a user who may not set it is
+/// refused before anything is stored that would never expire. A master in quarantine keeps places,
+/// but grants nothing.
 pub const ENTER: Script = Script {
     number: 37,
     name: "enter",
@@ -154,10 +155,10 @@ return bad(done) or fence"
 };
 
 /// Deletes KEYS\[1\] if it holds the token ARGV\[1\], and removes the place ARGV\[2\] from the
-/// queue; if that was the first one, the next one is notified. Answers 1 if it deleted the token, 0
-/// if the lock is not ours.
+/// queue; if that was the first place, the waiter with the next one is notified. Answers 1 if it
+/// deleted the token, 0 if the lock is not ours.
 ///
-/// A place expires on its own, so an error there does not prevent the release of the lock.
+/// A place expires on its own, so the lock is released even if the place cannot be removed.
 pub const LEAVE: Script = Script {
     number: 38,
     name: "leave",

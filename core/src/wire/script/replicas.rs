@@ -1,13 +1,16 @@
 //! Masters with replicas: the voting scripts, after a check of the replicas.
 //!
-//! Each is another script between two parts. The first part ends it unless the server is a primary
-//! and has exactly the declared replicas. The last part makes every `Yes` write something: `WAIT`
-//! only covers the last write of its own connection, and since Redis 7.2 not those of others. The
-//! number of replicas is in the last argument, which is the marker's last number
-//! ([`Fleet`](crate::protocol::Fleet)). So a promoted server's marker is written, and its
+//! Each of these scripts is one for other masters, with a part before it and a part behind it. The
+//! part before it is the check: it ends the script unless the server is a primary and has exactly
+//! the declared replicas. The part behind it makes every `Yes` write something: `WAIT` only covers
+//! the last write of its own connection, and since Redis 7.2 not the writes of others. The number
+//! of replicas is in the last argument, which is the marker's last number
+//! ([`Fleet`](crate::protocol::Fleet)).
+//!
+//! The check comes before the restart guard. So a promoted server's marker is written, and its
 //! quarantine begins, when the group is first seen complete.
 //!
-//! That check is no proof: a primary dates a replica's report when it reads it, so an old report
+//! The check is no proof: a primary dates a replica's report when it reads it, so an old report
 //! from a buffer looks fresh. The proof is `WAIT`, which follows each script. The check avoids a
 //! wait that would fail, and names the cause. A server that is not a primary must not vote,
 //! whatever `WAIT` answers.
@@ -19,8 +22,8 @@ use super::{
 };
 
 /// Continues only if the server is a primary with exactly the declared replicas, each with its own
-/// address and a report within the last second. Otherwise it answers `alone`, and how many of them
-/// follow and are connected.
+/// address and a report within the last second. Otherwise it answers `alone`, the number of such
+/// replicas, and the number of connected ones.
 ///
 /// A backup tool that poses as a replica has port 0. Only digits are accepted as the lag: a
 /// negative one means that the clock was set back.
@@ -42,10 +45,11 @@ local connected = tonumber(string.match(info, 'connected_slaves:(%d+)'))
 if follow ~= declared or connected ~= declared then return {'alone', follow, connected} end
 "
 );
-/// Follows that check before a script that sets a key and has no guard otherwise.
+/// The restart guard: it follows the check before a script that sets a key and has no guard of its
+/// own.
 const MARKER: [&str; 2] = unread(check_marker!());
 
-/// Restores an unnumbered lock: like a plain `SET NX`, in a script.
+/// Restores a lock without a number. On other masters a plain `SET NX` does that.
 const HEAL: &str = "\
 if redis.pcall('GET', KEYS[1]) then return 0 end
 local done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -55,8 +59,9 @@ return 1";
 /// The beginning of a script whose answer is checked at its end.
 const VOTE: &str = "local function vote()\n";
 
-/// The end of a script: before a `Yes`, it sets a named key's expiry to its present value, or its
-/// value if it never expires. A `No` writes nothing, so that waiters are not notified.
+/// The end of a script. Before it answers `Yes`, it sets the expiry of one of its keys to the
+/// present expiry, or the value to the present value if the key never expires. A `No` writes
+/// nothing, so that waiters are not notified.
 const WRITE: &str = "
 end
 local said = vote()
@@ -91,7 +96,8 @@ const fn joined<const N: usize>(texts: &[&str]) -> [u8; N] {
     text
 }
 
-/// A text in two parts, without what the check has already read.
+/// Splits a script in two, and drops what is between: the reading of `INFO`, which the check has
+/// already done.
 // An index beyond the end is a compile error, because every use is in a constant.
 #[allow(clippy::indexing_slicing)]
 const fn unread(text: &str) -> [&str; 2] {
@@ -116,7 +122,7 @@ const fn unread(text: &str) -> [&str; 2] {
     [text, ""]
 }
 
-/// A script with the check before its text, and one whose `Yes` writes.
+/// A script with the check before its text, and with the end that writes before a `Yes`.
 macro_rules! behind {
     ([$($check:expr),*], $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {{
         const OWN: [&str; 2] = unread($text);
@@ -158,7 +164,7 @@ pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
 );
 pub(crate) const TAKE_REPLICATED: Script =
     behind!([CHECK], TAKE.text, 26, "take replicated", "7d54010ff92beb759eb6f6f4e544d27c14c48ece");
-/// It is no vote: each vote checks the marker itself.
+/// The `Yes` of this script is no vote and writes nothing: each vote checks the marker itself.
 pub(crate) const ATTEND_REPLICATED: Script = script!(
     [CHECK, unread(ATTEND.text)[0], unread(ATTEND.text)[1]],
     27,
@@ -212,8 +218,8 @@ pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
 pub(crate) const ENTER_REPLICATED: Script =
     behind!([CHECK], ENTER.text, 39, "enter replicated", "6009966715bc734480fa1cbc4cfb81341dc41790");
 
-/// Each voting script, with its replacement on a master with replicas. Restoring without a number
-/// needs no script elsewhere.
+/// Each voting script, with its replacement on a master with replicas. On other masters, restoring
+/// a lock without a number needs no script.
 pub const REPLICATED: [(Option<&Script>, &Script); 15] = [
     (Some(&ACQUIRE_GUARDED), &ACQUIRE_REPLICATED),
     (Some(&ACQUIRE_FENCED_GUARDED), &ACQUIRE_FENCED_REPLICATED),

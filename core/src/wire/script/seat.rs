@@ -5,8 +5,9 @@ use super::Script;
 use super::fleet::{check_marker, read_info, read_life};
 
 /// Sets the first ARGV\[3\] seats of a window that do not exist to the token ARGV\[1\] for
-/// ARGV\[2\] milliseconds, or none if fewer are free. Answers `seats`, their places in the window
-/// with spaces between them, and their number or 0: one more than the counter of each was.
+/// ARGV\[2\] milliseconds, or none if fewer are free. Answers `seats`, the places of those seats in
+/// the window with spaces between them, and the number of the grant: one more than the largest of
+/// their counters was, or 0 without the flag `f`.
 ///
 /// KEYS: the seats in order of preference, with the flag `f` their counters, the mark for the next
 /// seat, with `g` the restart guard's marker. ARGV: token, life, how many to take, flags, the
@@ -15,10 +16,10 @@ use super::fleet::{check_marker, read_info, read_life};
 /// has one vote), or if too few are free: it answers the holder of the seat that ends first.
 ///
 /// With the flag `m` a refusal leaves a mark: the start of our wait on this server's clock, how
-/// many seats we want, and the name of our wait. It lives as long as we have waited, a second at
-/// most. Meanwhile, requests that have not waited longer leave those seats free, and get the answer
-/// `wanted`. The earliest mark wins. It is a courtesy, and holds no seat: an error there counts as
-/// no mark.
+/// many seats we want, and the name of our wait. The mark lives as long as we have waited, but
+/// 20 ms at least and a second at most. Meanwhile, requests that have not waited longer leave that
+/// many seats free, and get the answer `wanted`. The earliest mark wins. A mark is a courtesy and
+/// holds no seat, so an error of reading or writing it counts as no mark.
 pub const TAKE: Script = Script {
     number: 17,
     name: "take",

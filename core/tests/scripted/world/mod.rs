@@ -37,8 +37,8 @@ impl Entropy for Seeded {
 enum Stage {
     Asked,
     Stands,
-    /// The machine has closed it, or has been told that it ended. A server may still read what was
-    /// written.
+    /// The machine has closed the connection, or has been told that it ended. A server may still
+    /// read what was written.
     Gone,
 }
 
@@ -196,7 +196,7 @@ impl World {
         granted
     }
 
-    /// Acquires and hands over at once; it must be granted.
+    /// Acquires a lock, which must be granted, and takes it.
     pub fn hold(&mut self, wanted: &Acquire) -> LockId {
         let lock = self.acquire(wanted);
         let event = self.next_event();
