@@ -11,7 +11,7 @@ use quorlock_tests::chaos::{Figures, Program, Run, checker, client, history};
 
 /// The first argument of the processes that this one starts.
 const CLIENT: &str = "client";
-/// No more violations are printed than this.
+/// The most violations that are printed.
 const SHOWN: usize = 20;
 
 fn main() -> ExitCode {

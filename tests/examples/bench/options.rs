@@ -24,7 +24,7 @@ LETTERS    of ARBFPCKD, the scenarios of hand-offs, or of OMBWDP, those of kinds
 const ROUNDS: usize = 7;
 const LETTERED_ROUNDS: usize = 5;
 
-/// The action.
+/// What the command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Todo {
     Help,
