@@ -55,7 +55,7 @@ impl Scenario {
     /// Any number of connections end or are given up, any number of times.
     pub const LOSS: Self = Self {
         name: "loss",
-        about: "two clients, one attempt each, unbounded delay, and connections that end or are given up as often as they like",
+        about: "two clients, one attempt each, unbounded delay, and connections that end or are given up any number of times",
         ttl: 3,
         losses: None,
         ..Self::DELAY
@@ -171,7 +171,7 @@ impl Scenario {
     /// should.
     pub const OVERDUE: Self = Self {
         name: "overdue",
-        about: "answers that are reported as late and come yet, one lost connection, masters whose clocks are slow or fast",
+        about: "answers that are reported as late and arrive after all, one lost connection, masters whose clocks are slow or fast",
         overdue: true,
         late: 1,
         ..Self::ONE_LOSS
@@ -216,7 +216,7 @@ impl Scenario {
     /// One client among any number of others whose answers are reported as late.
     pub const ALONE_OVERDUE: Self = Self {
         name: "alone-overdue",
-        about: "one client among any number of others: an extension, late answers that come yet, a connection that ends",
+        about: "one client among any number of others: an extension, late answers that arrive after all, a connection that ends",
         extension_ttls: &[5],
         overdue: true,
         ..Self::ALONE_EXTEND
@@ -276,7 +276,7 @@ impl Scenario {
     /// The same over connections that end.
     pub const FENCED_AGAIN_LOSS: Self = Self {
         name: "fenced-again-loss",
-        about: "the same, and connections that end as often as they like",
+        about: "the same, and connections that end any number of times",
         losses: None,
         ..Self::FENCED_AGAIN
     };

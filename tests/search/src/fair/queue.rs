@@ -11,7 +11,7 @@ use super::{Fair, FairFlaw};
 pub(super) struct Key {
     pub(super) client: u8,
     pub(super) token: u8,
-    /// When it ends, in milliseconds; zero where time is not looked at.
+    /// When it ends, in milliseconds; zero if time is not considered.
     pub(super) until: u16,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Place {
     pub(super) client: u8,
     /// Its number among its client's.
     pub(super) place: u8,
-    /// When it ends, in milliseconds; zero where time is not looked at.
+    /// When it ends, in milliseconds; zero if time is not considered.
     pub(super) until: u16,
 }
 
