@@ -1,6 +1,5 @@
 //! What the scripts of several targets, of shared ones and of seats promise: one source of tests
-//! for the model of a master and for real servers. Many tests are ways in which such locks could go
-//! wrong.
+//! for the model of a master and for real servers. Many are ways in which such locks go wrong.
 
 use std::fmt::Write;
 
@@ -15,8 +14,7 @@ pub(crate) use queues::*;
 
 /// A server, and a clock.
 pub(crate) trait Desk {
-    /// Sends a command and returns the reply as text: numbers and texts as they are, arrays in
-    /// brackets, errors with a leading `-`.
+    /// Returns the reply: numbers and texts unchanged, arrays in brackets, errors with a leading `-`.
     fn ask(&mut self, arguments: &[&str]) -> String;
     fn pass(&mut self, millis: u64);
 }

@@ -53,7 +53,9 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
 fn help() {
     println!("search SCENARIO [--states N] [--names] [--mermaid] [--quiet]\n");
     println!("Goes through every state of the shipped lock, nearest first, and checks each.");
-    println!("Exit codes: 0, all visited states are allowed; 1, one is a violation, whose timeline is printed.\n");
+    println!(
+        "Exit codes: 0, all visited states are allowed; 1, one is a violation, whose timeline is printed.\n"
+    );
     println!("  --states N  end when N states have been visited");
     println!("  --names     distinguish masters and clients by name: the same states, several times each");
     println!("  --mermaid   print the timeline as a Mermaid sequence diagram");

@@ -3,8 +3,7 @@
 use super::scenario::{Aim, Scenario};
 
 impl Scenario {
-    /// Two clients, one attempt each, a network that neither loses nor closes anything but has any
-    /// delay.
+    /// Two clients, one attempt each, on a network with any delay that loses and closes nothing.
     pub const DELAY: Self = Self {
         name: "delay",
         about: "two clients, one attempt each, unbounded delay, no loss",
@@ -61,8 +60,8 @@ impl Scenario {
         ..Self::DELAY
     };
 
-    /// Single tries at the same time, of which one must not be told that another holds the lock
-    /// unless the other gets it or may.
+    /// Single tries at the same time. One of them must not be told that another holds the lock,
+    /// unless the other gets the lock or may get it.
     pub const TRIES: Self = Self {
         name: "tries",
         about: "two clients with a single try each, and a crash of a master that keeps its keys: not both are told that another holds it",
@@ -101,7 +100,7 @@ impl Scenario {
         ..Self::DELAY
     };
 
-    /// Clocks that are further apart than the drift: outside what the protocol assumes.
+    /// Clocks that differ by more than the drift: outside what the protocol assumes.
     pub const DRIFT: Self = Self {
         name: "drift",
         about: "masters' clocks faster than the drift allows: outside the assumptions, and two guards are valid at once",
@@ -281,7 +280,7 @@ impl Scenario {
         ..Self::FENCED_AGAIN
     };
 
-    /// The same as the first, with an acquisition that comes twice.
+    /// The same as [`Scenario::FENCED`], with an acquisition that is executed twice.
     pub const FENCED_TWICE: Self = Self {
         name: "fenced-twice",
         about: "no assumption about time, no lost answers, and an acquisition that is executed once more at any later time",

@@ -68,8 +68,8 @@ struct Run {
 
 /// Compares this many commands.
 ///
-/// # Panics When a connection gets other pushes than the model sends, with the commands that led to
-/// it.
+/// # Panics
+/// When a connection gets other pushes than the model sends, with the commands that led to it.
 pub(crate) fn compare(seed: u64, commands: u64) -> Report {
     let version = Version::of(&Control::of(&RedisServer::start()).command(&["INFO", "server"]));
     let options = ServerOptions::new();

@@ -15,7 +15,8 @@ pub(super) struct Key {
     pub(super) until: u16,
 }
 
-/// A place in a master's queue. Of two with one number the client decides, as random bytes do.
+/// A place in a master's queue. The order of two places with the same number depends on the client,
+/// as it depends on random bytes in real queues.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Place {
     pub(super) number: u8,
@@ -103,7 +104,7 @@ impl Master {
         self.queue = self.queue.filtered(|place| place.until > now);
     }
 
-    /// The holder's release is carried out.
+    /// Carries out the release of the first holder.
     pub(super) fn lose_holder(&mut self) {
         self.key = self.key.filter(|key| key.client != HOLDER);
         self.queue = self.queue.filtered(|place| place.client != HOLDER);
