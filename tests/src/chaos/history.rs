@@ -122,7 +122,7 @@ pub enum What {
     Fault {
         /// The kind of fault.
         kind: String,
-        /// The client.
+        /// Its target and other details.
         detail: String,
     },
 }

@@ -77,8 +77,8 @@ impl Locked {
         self.guard.release()
     }
 
-    /// Releases the lock, and keeps others out until then. A lock that cannot be kept, because it
-    /// is not of one exclusive resource, is only released.
+    /// Releases the lock, and keeps others out until this time since its grant has passed. A lock
+    /// that cannot be kept, because it is not of one exclusive resource, is only released.
     pub(super) fn release_after(self, at_least: Duration) -> Release {
         match self.guard {
             Held::Guard(guard) if guard.resources().len() == 1 => guard.release_after(at_least),

@@ -126,7 +126,7 @@ impl Step {
     }
 }
 
-/// How much longer a command may take, because a process runs a little later than it has been
+/// How much longer a command may take, because a process runs only a little after it has been
 /// woken.
 const GRACE: Duration = ms(15);
 

@@ -33,10 +33,10 @@ pub(crate) use self::subcommands::{
 ///
 /// A lock is held while more than half of the masters have its key. The masters are independent of
 /// each other. All clients of a lock use the same masters. Name each one with -m URL, or all of
-/// them in the variable QUORLOCK_MASTERS. If a master has replicas, its URL has to say how many.
-/// The URL of the primary of a group with Sentinels is redis+sentinel://host:port/GROUP?replicas=2,
-/// and that of the owner of a tag's slot in a Redis Cluster is
-/// redis+cluster://host:port/?tag=q0&replicas=1.
+/// them in the variable QUORLOCK_MASTERS. If a master has replicas, declare their number in its
+/// URL, with replicas=. The URL of the primary of a group with Sentinels is
+/// redis+sentinel://host:port/GROUP?replicas=2, and that of the owner of a tag's slot in a Redis
+/// Cluster is redis+cluster://host:port/?tag=q0&replicas=1.
 #[derive(Debug, Parser)]
 #[command(
     name = "quorlock",

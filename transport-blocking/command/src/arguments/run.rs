@@ -39,8 +39,9 @@ pub(crate) struct RunArguments {
     /// same time, by clocks that differ a little
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) at_least: Option<Duration>,
-    /// Send TERM to COMMAND this long before the lock runs out, and KILL shortly before. Must be
-    /// less than half of the TTL; by default a quarter of the TTL or 2s, whichever is shorter
+    /// Send TERM to COMMAND this long before the lock runs out, and KILL shortly before it does.
+    /// Must be less than half of the TTL; by default a quarter of the TTL or 2s, whichever is
+    /// shorter
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     grace: Option<Duration>,
     /// Let renewals put the lock back on masters that lost it
