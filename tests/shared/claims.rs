@@ -14,7 +14,7 @@ pub(crate) use queues::*;
 
 /// A server, and a clock.
 pub(crate) trait Desk {
-    /// Returns the reply: numbers and texts unchanged, arrays in brackets, errors with a leading `-`.
+    /// The reply: numbers and texts unchanged, arrays in brackets, errors with a leading `-`.
     fn ask(&mut self, arguments: &[&str]) -> String;
     fn pass(&mut self, millis: u64);
 }
