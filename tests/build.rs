@@ -1,7 +1,7 @@
 //! Sets a flag for the tests if there is no real server here: tests that need one are then ignored,
 //! and do not count as passed.
 
-// This is how a build script speaks.
+// A build script gives cargo instructions by printing them.
 #![allow(clippy::print_stdout)]
 
 use std::env;
@@ -16,11 +16,11 @@ fn main() {
         println!("cargo::rerun-if-changed={}", server.display());
         return;
     }
-    // Only here does it matter what else is named.
+    // The variable matters only if there is no redis-server on PATH.
     println!("cargo::rerun-if-env-changed=QUORLOCK_TEST_SERVER");
     if !env::var_os("QUORLOCK_TEST_SERVER").is_some_and(|named| !named.is_empty() && named != "embedded") {
         println!("cargo::rustc-cfg=no_real_server");
-        // A server that is installed later is found.
+        // A server that is installed later must be found, so this script then runs again.
         for directory in directories.iter().filter(|each| each.is_dir()) {
             println!("cargo::rerun-if-changed={}", directory.display());
         }

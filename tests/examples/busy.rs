@@ -1,5 +1,5 @@
-//! How long locks and releases take on a busy host: what the default of `request_timeout` was
-//! chosen by.
+//! Measures how long locks and releases take on a busy host. The default of `request_timeout` was
+//! chosen by these figures.
 //!
 //!     cargo xtask busy [ROUNDS [LOAD ...]]
 //!
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use quorlock_blocking::Config;
 use quorlock_tests::masters;
 
-/// Nothing is called silent here, so that the longest times are seen.
+/// A request timeout so large that no master counts as silent, so that the longest times are seen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between a lock and its release, so that the processor goes to others.
+/// The pause between a lock and its release, in which other processes get the processor.
 const HOLD: Duration = Duration::from_millis(1);
 
 /// Processes that keep the host busy until this is dropped.

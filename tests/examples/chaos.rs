@@ -11,7 +11,7 @@ use quorlock_tests::chaos::{Figures, Program, Run, checker, client, history};
 
 /// The first argument of the processes that this one starts.
 const CLIENT: &str = "client";
-/// No more violations are printed than this.
+/// The most violations that are printed.
 const SHOWN: usize = 20;
 
 fn main() -> ExitCode {
@@ -80,14 +80,14 @@ fn help() {
         "Makes client processes contend for locks on real servers while masters and clients are killed, stopped,"
     );
     println!("emptied and resynced, and checks their records, or an earlier history.");
-    println!("Ends with 0 where no promise was broken, with 1 where one was.\n");
+    println!("Exit codes: 0, no promise was broken; 1, one was. Defaults are in parentheses.\n");
     println!("  --seconds N   how long the faults last (60)");
     println!("  --seed S      the seed of the faults and of the clients' choices (1)");
     println!("  --masters N   how many masters (5)");
     println!("  --clients N   how many client processes (8)");
-    println!("  --no-guard    without the restart guard: promises are broken");
-    println!("  --history F   where the history goes, a new file");
-    println!("  --check F     only checks a history");
+    println!("  --no-guard    do not use the restart guard, so that promises are broken");
+    println!("  --history F   write the history into this file, which must not exist");
+    println!("  --check F     only check this history");
 }
 
 fn go(run: &Run) -> ExitCode {

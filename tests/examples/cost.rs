@@ -1,7 +1,7 @@
 //! Prints what fencing, the restart guard and healing cost, as ratios to a lock without them: how
-//! long acquire and release take together, how many pairs a second 64 at once make, and how long a
-//! server is busy with a command. At the end also what it costs a primary that two replicas confirm
-//! each vote, beside the restart guard alone.
+//! long acquire and release take together, how many pairs a second 64 callers make at once, and how
+//! long a server is busy with a command. At the end it also prints what it costs if two replicas
+//! confirm each vote of a primary, compared with the restart guard alone.
 //!
 //! `cargo xtask cost [ROUNDS]`. The ways take turns in each round, so that any other load of the
 //! machine affects all of them.
@@ -14,15 +14,15 @@ use quorlock_core::Config;
 use quorlock_core::front::{Locker, Request};
 use quorlock_tests::{RedisServer, ServerOptions, Summary, Transport, eventually_equals, masters};
 
-/// Acquired and released one after the other in each round, and by each of those that do it at
-/// once.
+/// How many locks are acquired and released one after the other in each round, by one caller and by
+/// each of many callers at once.
 const PAIRS: usize = 200;
 const AT_ONCE: usize = 64;
 
 struct Way {
     name: &'static str,
     guarded: bool,
-    /// Whether it is acquired by a plain `SET`.
+    /// Whether the lock is acquired by a plain `SET`.
     is_plain: bool,
     asks: fn(Request) -> Request,
 }
@@ -69,8 +69,8 @@ fn main() {
     with_replicas(rounds);
 }
 
-/// One primary with two replicas, under the restart guard: without and with `replicas=2` in its
-/// URL, in turns.
+/// Measures one primary with two replicas, under the restart guard: without and with `replicas=2`
+/// in its URL, in turns.
 fn with_replicas(rounds: usize) {
     let group = || {
         let primary = ServerOptions::new().start();
@@ -123,7 +123,7 @@ fn processor_time(server: &RedisServer) -> f64 {
 struct Trial<'a> {
     way: &'a Way,
     locker: Locker,
-    /// The median of each round.
+    /// The median time of a pair, for each round.
     pairs: Vec<Duration>,
     at_once: Vec<Duration>,
 }
@@ -163,7 +163,8 @@ fn one_after_the_other(locker: &Locker, way: &Way) -> Vec<Duration> {
     (0..PAIRS).map(once).collect()
 }
 
-/// How long it takes all of them. Threads for callers that wait, tasks for those that do not.
+/// How long it takes all callers together. With the blocking transport they are threads, with the
+/// others tasks.
 fn many_at_once(transport: &Transport, locker: &Locker, way: &Way) -> Duration {
     let start = Instant::now();
     match transport {
@@ -201,7 +202,7 @@ fn many_at_once(transport: &Transport, locker: &Locker, way: &Way) -> Duration {
     start.elapsed()
 }
 
-/// The time of this way's commands on a server without other load.
+/// The time that a server without other load takes for this way's commands.
 fn on_the_server(way: &Way) -> String {
     let masters = masters(3);
     let transport = Transport::named("blocking");
@@ -212,7 +213,8 @@ fn on_the_server(way: &Way) -> String {
     (0..10).for_each(|_| drop(one_after_the_other(&locker, way)));
     let stats = first.command(&["INFO", "commandstats"]);
     let text = stats.text().unwrap_or_default();
-    // Commands in scripts are counted again under their own name.
+    // The server counts commands of scripts under their own names too, so only the outer commands
+    // are added up.
     let outermost: &[&str] = if way.is_plain { &["set", "evalsha"] } else { &["evalsha"] };
     let total: f64 = outermost.iter().filter_map(|name| total_micros(text, name)).sum();
     format!("{:.1}", total / (10 * PAIRS) as f64)

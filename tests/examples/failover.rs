@@ -12,7 +12,7 @@ use quorlock_tests::failover::{Clientele, ClusterRun, Deed, Found, Outcome, Run,
 
 /// The first argument of the processes that this one starts.
 const CLIENT: &str = "client";
-/// No more violations are printed than this.
+/// The most violations that are printed.
 const SHOWN: usize = 20;
 
 fn main() -> ExitCode {
@@ -79,16 +79,16 @@ fn help() {
     println!(
         "killed, stopped, cut off and replaced. Half of them count votes that all replicas have confirmed, the"
     );
-    println!("others have the restart guard alone. Checks their records.");
+    println!("others use the restart guard alone. Then the records of all clients are checked.");
     println!(
-        "Ends with 0 where the former were promised what is true, and the latter were not; else with 1.\n"
+        "Exit codes: 0, promises were kept for the former and broken for the latter; else 1. Defaults are in\nparentheses.\n"
     );
-    println!("  --failovers N   how many (20)");
+    println!("  --failovers N   how many failovers (20)");
     println!("  --seed S        the seed of the clients' choices (1)");
-    println!("  --clients N     how many client processes of either kind (8)");
-    println!("  --by-name       they have a name that leads to the primary, and do not ask the sentinels");
-    println!("  --cluster       on a cluster of three shards; others have a quorum over all three");
-    println!("  --histories D   where the histories go, a new directory");
+    println!("  --clients N     how many client processes of each kind (8)");
+    println!("  --by-name       clients find the primary by a name that leads to it, without the sentinels");
+    println!("  --cluster       a cluster of three shards; further clients have a quorum over all three");
+    println!("  --histories D   write the histories into this directory, which must not exist");
 }
 
 fn go(Todo { clientele, failovers, on }: Todo) -> ExitCode {

@@ -1,5 +1,5 @@
-//! The main job on this machine alone: starts three redis-servers, runs a command under a lock on
-//! them, and shows what the masters hold meanwhile and afterwards.
+//! Shows the main use of Quorlock on one machine: starts three redis-servers, runs a command under
+//! a lock on them, and shows what the masters hold during the run and afterwards.
 #![allow(clippy::print_stdout)]
 
 use std::process::{Command, ExitCode};

@@ -39,7 +39,7 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
                 options.fails_over_after = Some(Duration::from_secs(parser.value()?.parse()?));
             }
             Short('h') | Long("help") => return Ok(None),
-            // What follows belongs to the command.
+            // All further arguments belong to the command.
             Value(program) => {
                 options.command.push(program);
                 options.command.extend(parser.raw_args()?);

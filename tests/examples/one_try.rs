@@ -1,5 +1,5 @@
-//! Counts how `quorlock run -n` ends where another holds the lock, each run in a fresh process, on
-//! an idle and on a busy machine. Fails unless every run ends with 1.
+//! Counts the exit codes of `quorlock run -n` while another client holds the lock, on an idle and
+//! on a busy machine. Each run is a new process. Fails unless every run ends with 1.
 //!
 //! `cargo xtask one-try [RUNS]`, 200 of each unless told otherwise.
 // Helpers of tests may panic, like the tests themselves.

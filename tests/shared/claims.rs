@@ -14,12 +14,12 @@ pub(crate) use queues::*;
 
 /// A server, and a clock.
 pub(crate) trait Desk {
-    /// The reply: numbers and texts as they are, arrays in brackets, errors with a leading `-`.
+    /// The reply: numbers and texts unchanged, arrays in brackets, errors with a leading `-`.
     fn ask(&mut self, arguments: &[&str]) -> String;
     fn pass(&mut self, millis: u64);
 }
 
-/// A claim as a client puts it: its targets, and the token under which it asks for them.
+/// A claim as a client makes it: its targets, and the token under which it requests them.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim<'a> {
     pub(crate) token: &'a str,
@@ -34,7 +34,7 @@ pub(crate) struct Claim<'a> {
 const WAIT: &str = "0123456789abcdef0123456789abcdef";
 /// The longest TTL of the fleet, and how many masters it has.
 const FLEET: [&str; 2] = ["500", "3"];
-/// The SHA-1 of what every sentinel begins with.
+/// The SHA-1 of the text with which every sentinel begins.
 const SHARED: &str = "0ee54c81939df725e5bdbc0135f8bdddad754920";
 
 pub(crate) fn sentinel(group: &str) -> String {
@@ -70,7 +70,7 @@ impl<'a> Claim<'a> {
         Self { number, ..self }
     }
 
-    /// The command that asks this of a master.
+    /// The command of this kind for the claim.
     pub(crate) fn words(&self, kind: CommandKind) -> Vec<String> {
         let all = || self.written.iter().chain(self.read);
         let has = |flag| self.flags.contains(flag);
@@ -150,7 +150,7 @@ fn survey(desk: &mut impl Desk) -> String {
     found
 }
 
-/// What any other client does.
+/// Requests the lock with a plain `SET`, as any other client does.
 fn any_writer(desk: &mut impl Desk, name: &str) -> String {
     desk.ask(&["SET", name, "another", "NX", "PX", "5000"])
 }

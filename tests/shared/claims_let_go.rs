@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// TAKE of `wanted` seats of a window.
+/// The words of a TAKE of `wanted` seats of a window.
 pub(crate) fn take(token: &str, wanted: u16, seats: &[&str], flags: &str) -> Vec<String> {
     take_behind(token, wanted, seats, flags, None)
 }
 
-/// As `take`, from a client that has waited for this many milliseconds and now wants to come next.
+/// The same from a client that has waited for this many milliseconds, and now requests to be next.
 pub(crate) fn take_behind(
     token: &str,
     wanted: u16,
@@ -54,7 +54,7 @@ pub(crate) fn the_one_that_has_waited_for_longest_comes_next(desk: &mut impl Des
     assert_eq!(asked(desk, &waits("a", 9_000)), "[seats 1 0]");
     assert_eq!(desk.ask(&["EXISTS", &mark]), "0", "it has had its turn");
 
-    // One that wants two keeps as many free.
+    // A request for two seats keeps two free.
     let both = take_behind("b", 2, &seats, "-", Some(("b", 60)));
     is_told(&asked(desk, &both), &digest("f"));
     assert!((1..=60).contains(&pttl(desk, &mark)), "no longer than it has waited");
@@ -107,7 +107,8 @@ pub(crate) fn a_claim_that_is_kept_loses_its_token_and_stays(desk: &mut impl Des
     assert_eq!(desk.ask(&["ZREVRANGE", &key("shared", "y"), "0", "-1"]), format!("[{kept} r]"));
     ["x", "z"].into_iter().for_each(|name| lives(desk, name, 20_000));
     ["y", &key("shared", "y")].into_iter().for_each(|name| lives(desk, name, 20_001));
-    // Nothing of the token has an effect any more, and a repeat only shortens.
+    // No command with this token has an effect any more, except that a repeated release may shorten
+    // the time.
     let before = desk.ask(&["ZSCORE", &key("shared", "y"), &kept]);
     assert_eq!((claim.extend(desk), claim.release(desk)), ("0".to_owned(), "0".to_owned()));
     assert_eq!(claim.living(60_000).keep(desk), "1");

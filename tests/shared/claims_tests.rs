@@ -1,6 +1,6 @@
 //! The list of the tests of `claims.rs`, for each desk that they are run at.
 
-/// Makes a test of each, with these attributes, at its own desk.
+/// Makes a test from each function, with these attributes and its own desk.
 macro_rules! test_claims {
     (@one $desk:expr, [$($attribute:tt)*], $test:ident) => {
         #[test]

@@ -17,7 +17,8 @@ use black_hole::BlackHole;
 /// An opening that never ends fails the test after this time.
 const LONG: Duration = Duration::from_secs(20);
 
-/// What a future comes to; `None` if it has not ended within `limit`, and then it is dropped.
+/// Returns the result of a future. If it has not ended within `limit`, it is dropped, and the
+/// result is `None`.
 async fn timeout<T>(runtime: &impl Runtime, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     let (mut future, mut timer) = (pin!(future), pin!(runtime.sleep(limit)));
     poll_fn(|cx| match future.as_mut().poll(cx) {

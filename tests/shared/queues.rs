@@ -1,4 +1,4 @@
-//! What the scripts of the queue of those that wait fairly promise.
+//! What the scripts of the queue of fair waiters promise.
 
 use quorlock_sim::CommandKind;
 
@@ -9,7 +9,7 @@ use super::{Desk, FLEET, asked, called, key, pttl};
 pub(crate) struct Waiter<'a> {
     pub(crate) place: &'a str,
     pub(crate) token: &'a str,
-    /// The least number that its place is to have.
+    /// The smallest number that its place may get.
     pub(crate) number: u64,
     pub(crate) flags: &'a str,
 }
@@ -61,8 +61,7 @@ impl<'a> Waiter<'a> {
     }
 }
 
-/// The number of a place, and whether it is the first one, by what the script said of what is
-/// ahead.
+/// The number of a place, and whether it is the first one, according to the script's reply.
 fn queued(reply: &str) -> (u64, bool) {
     let words: Vec<&str> = reply.trim_matches(['[', ']']).split(' ').collect();
     assert_eq!(words.len(), 4, "{reply}");
@@ -103,7 +102,7 @@ pub(crate) fn a_place_gets_the_exact_number_that_a_quorum_has(desk: &mut impl De
     assert_eq!(a.leave(desk), "1");
     let c = Waiter { number: 9, ..Waiter::new(C, "c") };
     assert_eq!(queued(&Waiter { flags: "sx", ..c }.enter(desk)), (9, false));
-    // Ahead of the other one from now on, which is first no more.
+    // From now on this waiter is ahead of the other one, which is not the first any more.
     assert_eq!(queued(&Waiter { flags: "sx", number: 3, ..c }.enter(desk)), (3, true));
     assert_eq!(queued(&b.stay(desk)), (5, false));
     assert_eq!(Waiter { flags: "x", number: 2, ..c }.enter(desk), "1");
@@ -116,7 +115,7 @@ pub(crate) fn numbers_go_on_where_the_largest_one_was_forgotten(desk: &mut impl 
     assert_eq!(queued(&Waiter { number: 7, ..a }.enter(desk)), (7, true));
     desk.ask(&["DEL", &key("ticket", "x")]);
     assert_eq!(queued(&b.enter(desk)), (8, false));
-    // It is kept as long as the queue is.
+    // The largest number is kept for as long as the queue.
     desk.pass(20);
     a.stay(desk);
     assert!(pttl(desk, &key("ticket", "x")) > 10 * LEASE as i64 - 20);

@@ -10,11 +10,12 @@ use crate::server::RedisServer;
 
 /// `1` makes each real server the only node of a cluster, which owns only the slot of a tag.
 const CLUSTERS_VARIABLE: &str = "QUORLOCK_TEST_CLUSTERS";
-/// The tag of all URLs then.
+/// The tag in the URLs of these nodes.
 pub(crate) const TAG: &str = "q0";
 /// The slot of that tag.
 const SLOT: &str = "3387";
-/// A node accepts no command for two seconds after its start.
+/// The longest wait until a node serves its slot. It accepts no command for two seconds after its
+/// start.
 const SOON: Duration = Duration::from_secs(15);
 
 /// Whether the real servers of this process are nodes of clusters.
@@ -24,10 +25,10 @@ pub fn is_chosen() -> bool {
     *CHOSEN.get_or_init(|| std::env::var_os(CLUSTERS_VARIABLE).is_some_and(|value| value == "1"))
 }
 
-/// These options for the only node of a cluster, if that is chosen.
+/// These options, with the additions for the only node of a cluster if clusters are chosen.
 pub(crate) fn configured(options: &ServerOptions) -> ServerOptions {
     if is_chosen() && !options.is_node {
-        // Without that it serves nothing while a slot has no owner.
+        // Without that setting, the node serves nothing while any slot has no owner.
         options.clone().only_node().config("cluster-require-full-coverage no")
     } else {
         options.clone()

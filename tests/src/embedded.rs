@@ -94,7 +94,7 @@ impl Embedded {
         self.master.model(|model| model.set_replicas(replicas));
     }
 
-    /// Makes all requests for locks fail like this.
+    /// Makes all requests for locks fail with this error.
     pub(crate) fn fail(&self, error: &str) {
         self.master.model(|model| ["GET", "SET", "UNDO"].map(|name| model.fail(name, Some(error))));
     }

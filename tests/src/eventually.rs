@@ -19,7 +19,8 @@ pub fn eventually(within: Duration, what: &str, mut holds: impl FnMut() -> bool)
     }
 }
 
-/// Observes until the observation is `expected`; if it never is, the failure shows the last one.
+/// Repeats an observation until it returns `expected`. If it never does, the failure shows the last
+/// observation.
 ///
 /// # Panics
 /// With `what`, the last observation and the expected one, at the caller's line, when `within` is

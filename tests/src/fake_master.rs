@@ -33,8 +33,8 @@ struct Shared {
     ending: AtomicBool,
     accepted: AtomicUsize,
     bytes_taken: AtomicU64,
-    /// The live connections by number; a behaviour that is blocked ends when its socket is shut
-    /// down here.
+    /// The live connections by number. Shutting a socket down here ends a behaviour that is blocked
+    /// on it.
     live: Mutex<BTreeMap<usize, TcpStream>>,
 }
 
@@ -84,8 +84,8 @@ impl FakeMaster {
         self.shared.live().len()
     }
 
-    /// How many bytes behaviours have written, with those that wait in the sockets' buffers (a few
-    /// MiB a connection).
+    /// How many bytes behaviours have written, including those that wait in the sockets' buffers (a
+    /// few MiB for each connection).
     pub fn bytes_taken(&self) -> u64 {
         self.shared.bytes_taken.load(Ordering::SeqCst)
     }

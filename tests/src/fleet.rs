@@ -14,13 +14,13 @@ pub fn masters(n: usize) -> Fleet {
     Fleet::start(n, |options, _| options)
 }
 
-/// Starts one master, as [`masters`] starts several.
+/// Starts one master in the same way as [`masters`].
 #[track_caller]
 pub fn master() -> RedisServer {
     ServerOptions::new().start_any()
 }
 
-/// Several servers; a slice of them.
+/// Several servers. It dereferences to a slice.
 #[derive(Debug)]
 pub struct Fleet {
     servers: Vec<RedisServer>,

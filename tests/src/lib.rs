@@ -1,14 +1,14 @@
 //! Servers and faults for the tests of Quorlock.
 //!
-//! A world on 127.0.0.1 in synchronous std code, so that it looks the same to every transport under
-//! test:
+//! All of it runs on 127.0.0.1, in synchronous code on std, so that it looks the same to every
+//! transport under test:
 //!
 //! * [`RedisServer`] is one master that can be stopped, continued, killed and restarted;
 //!   [`masters`] starts several. [`Servers`] tells whether they are real servers or embedded
 //!   masters.
-//! * [`FaultProxy`] is in front of a server and delays, splits, coalesces, cuts, stalls and
-//!   swallows.
-//! * [`Tunnel`] carries connections to servers whose names it alone knows.
+//! * [`FaultProxy`] is in front of a server, and delays, splits, coalesces, stalls or drops its
+//!   bytes, or cuts its connections.
+//! * [`Tunnel`] carries connections to servers whose names only the tunnel knows.
 //! * [`FakeMaster`] sends any bytes that a test wants a client to survive.
 //! * [`RawClient`] inspects a server from outside, without the code under test.
 //! * [`Transport`] opens lockers on each of the transports under test.
@@ -16,7 +16,8 @@
 //!   records.
 //! * [`groups`] are servers under sentinels, and clusters, that fail over; [`failover`] makes
 //!   client processes contend on them meanwhile.
-//! * [`one_try`] runs the command where another holds the lock, on a machine that is kept busy.
+//! * [`one_try`] runs the command while another client holds the lock, also on a machine that is
+//!   kept busy.
 //! * [`secrets`] checks whether any output shows a password, a token or a private key.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
 //!

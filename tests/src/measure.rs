@@ -9,9 +9,9 @@ use std::time::Duration;
 pub struct Summary {
     /// How many durations there were.
     pub count: usize,
-    /// Half of them took no longer.
+    /// Half of the durations are no longer than this.
     pub p50: Duration,
-    /// 99 of 100 took no longer.
+    /// 99 % of the durations are no longer than this.
     pub p99: Duration,
     /// The longest.
     pub max: Duration,

@@ -1,5 +1,5 @@
-//! `quorlock run -n` by a fresh process where another holds the lock or a split leaves no client a
-//! quorum: how each run ends.
+//! How `quorlock run -n` ends in a new process while another client holds the lock, or while votes
+//! are split so that no client has a quorum.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ const JOB: &str = "job";
 /// code 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What it is called.
+    /// The name of the case.
     pub name: &'static str,
     masters: usize,
     /// Masters with another client's key, from the first one on.
@@ -28,7 +28,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// All of them.
+    /// All cases.
     pub const ALL: [Self; 3] = [
         Self { name: "N = 2, one foreign key", masters: 2, foreign: 1, dead: 0 },
         Self { name: "N = 4, two foreign keys", masters: 4, foreign: 2, dead: 0 },

@@ -55,7 +55,7 @@ impl ServerOptions {
         self
     }
 
-    /// Requires this password of the default user; [`RedisServer::url`] carries it.
+    /// Requires this password of the default user. [`RedisServer::url`] contains it.
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
         self
@@ -79,14 +79,14 @@ impl ServerOptions {
         self
     }
 
-    /// Bounds the memory (`1`, `5mb`); without its own eviction policy the server answers OOM
-    /// to writes beyond it.
+    /// Limits the memory (`1`, `5mb`). Unless an eviction policy is configured, the server answers
+    /// OOM to writes beyond the limit.
     pub fn max_memory(mut self, amount: &str) -> Self {
         self.max_memory = Some(amount.to_owned());
         self
     }
 
-    /// Listens on `[::1]` too, or only there.
+    /// Listens on `[::1]` too; an embedded master listens only there.
     pub fn ipv6(mut self) -> Self {
         self.ipv6 = true;
         self

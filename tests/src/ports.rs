@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use rustix::net::Shutdown;
 
-/// Below the range from which Linux (32768) and macOS (49152) give ports to outgoing connections:
-/// otherwise any connection on the machine could take the port of a killed server before it is
-/// restarted, and a client that tries a dead port again and again would now and then be given that
-/// very port and connect to itself.
+/// Below the range from which Linux (from 32768) and macOS (from 49152) give ports to outgoing
+/// connections. Otherwise any connection of the machine could take the port of a killed server
+/// before the restart. A client that retries a dead port would also sometimes be given that port as
+/// its own, and connect to itself.
 const PORTS: Range<u16> = 18_000..32_000;
 const TRIES: usize = 1_000;
 
 /// A TCP port of 127.0.0.1 that no other test takes while this value lives, listening or not.
 ///
-/// The lease is a UDP socket on the same number: it is exclusive among processes, leaves the TCP
-/// port free for the server and ends with the process that holds it, however that one ends.
+/// The lease is a UDP socket on the same number. It is exclusive among processes, leaves the TCP
+/// port free for the server, and ends with the process that holds it, however that process ends.
 #[derive(Debug)]
 pub(crate) struct PortLease {
     port: u16,

@@ -16,7 +16,7 @@ use crate::options::ServerOptions;
 use crate::ports::PortLease;
 use crate::spawn;
 
-/// A server on a busy machine takes its time; a working one takes 10 ms.
+/// The longest start of a server, which usually takes 10 ms, on a busy machine.
 const START_WITHIN: Duration = Duration::from_secs(15);
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 const SHUTDOWN_WITHIN: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// A slot for a process; none is started yet.
+    /// Creates a slot for a process, which is not started yet.
     pub(crate) fn new() -> Self {
         let directory =
             tempfile::Builder::new().prefix("quorlock-").tempdir().expect("a temporary directory");
@@ -118,14 +118,14 @@ impl Process {
         }
     }
 
-    /// Whether it gives any answer, such as that a password is needed, except that it is still
-    /// loading its data.
+    /// Whether the server answers. Any answer counts, such as that a password is needed, except
+    /// that it is still loading its data.
     fn answers(&self, options: &ServerOptions, lease: &PortLease) -> bool {
         let ping = || -> io::Result<Value> {
             let mut client = self.client(options, lease)?;
             client.set_timeout(PROBE_TIMEOUT)?;
             let reply = client.try_command(&["PING"])?;
-            // A later count of the server's clients does not include this one.
+            // QUIT, so that a later count of the server's clients does not include this one.
             client.try_command(&["QUIT"])?;
             let _ = client.receive();
             Ok(reply)

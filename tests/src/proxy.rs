@@ -37,12 +37,12 @@ pub enum Cut {
     Reset,
 }
 
-/// A TCP proxy before one server, with faults that the test switches while connections go through
-/// it. A fault is in effect when its method returns. Dropping it closes everything.
+/// A TCP proxy in front of one server, whose faults a test switches while connections go through
+/// it. A fault is in effect when its method returns. Dropping the proxy closes everything.
 ///
 /// A connection of a client is accepted first and then connected to the server. If the server
-/// refuses, the client sees an accepted connection that is closed at once; [`FaultProxy::refuse`]
-/// gives a refused one.
+/// refuses, the client sees an accepted connection that is closed at once. For a refused
+/// connection, use [`FaultProxy::refuse`].
 pub struct FaultProxy {
     lease: PortLease,
     commands: mpsc::Sender<Command>,
@@ -106,8 +106,8 @@ impl FaultProxy {
 
 /// Faults of the line: they hold for open and for new connections, until [`FaultProxy::heal`].
 impl FaultProxy {
-    /// Every byte arrives this much later, like on a long line: in order, and as many under way as
-    /// were sent. Bytes under way keep the delay with which they set out.
+    /// Every byte arrives this much later, as on a long line: in order, with any number of bytes
+    /// under way. Bytes under way keep the delay that was set when they were sent.
     pub fn delay(&self, direction: Direction, delay: Duration) {
         self.fault(direction, move |faults| faults.delay = delay);
     }
@@ -122,8 +122,8 @@ impl FaultProxy {
         self.fault(direction, move |faults| faults.coalesce = Some(collect));
     }
 
-    /// Nothing arrives until it is healed, and then everything does: a network that is down while
-    /// TCP keeps on sending.
+    /// Nothing arrives until the proxy is healed, and then everything does, as on a network that is
+    /// down while TCP retransmits.
     pub fn stall(&self, direction: Direction) {
         self.fault(direction, |faults| faults.stall = true);
     }

@@ -1,4 +1,4 @@
-//! Numbers that only look random: the seed repeats a run as far as a real clock lets it.
+//! Pseudo-random numbers: with the same seed a run repeats, as far as a real clock allows.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of this seed.
+    /// Creates the sequence of this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 /// The file into which a process writes its secrets, one a line; without it none are written.
 pub const SECRETS_VARIABLE: &str = "QUORLOCK_TEST_SECRETS";
 
-/// Any part of this size of a longer secret is a secret too.
+/// The length from which on a part of a longer secret counts as a secret too.
 const PART: usize = 12;
 
 /// Records a secret, if this process should.

@@ -72,8 +72,8 @@ impl RedisServer {
         })
     }
 
-    /// A port that was free may be taken when the server binds it, by a process that does not use
-    /// leases.
+    /// Tries several ports: a port that was free may be taken when the server binds it, by a
+    /// process that does not use leases.
     #[track_caller]
     fn tried(options: &ServerOptions, start: impl Fn(&PortLease) -> Result<Backend, String>) -> Self {
         let mut failure = String::new();
@@ -114,7 +114,7 @@ impl RedisServer {
         format!("{}{}", login.unwrap_or_default(), self.address())
     }
 
-    /// `unix:///…`, without the password, for which such URLs have no place.
+    /// `unix:///…`. Such a URL has no place for the password.
     ///
     /// # Panics
     /// When the server was started without [`ServerOptions::unix_socket`].
@@ -237,7 +237,8 @@ impl RedisServer {
         }
     }
 
-    /// The remaining life of this key in milliseconds; -1 without an end, -2 without the key.
+    /// The remaining life of this key in milliseconds; -1 if it does not expire, -2 if it does not
+    /// exist.
     #[track_caller]
     pub fn pttl(&self, key: &str) -> i64 {
         self.int(&["PTTL", key])
@@ -249,7 +250,7 @@ impl RedisServer {
         self.int(&["EXISTS", key]) == 1
     }
 
-    /// `SET key value NX`, without an end: whether the key was free.
+    /// Executes `SET key value NX`, without an expiry. Returns whether the key was free.
     #[track_caller]
     pub fn set_nx(&self, key: &str, value: &str) -> bool {
         match self.command(&["SET", key, value, "NX"]) {
@@ -259,7 +260,7 @@ impl RedisServer {
         }
     }
 
-    /// Deletes this key: whether it existed.
+    /// Deletes this key. Returns whether it existed.
     #[track_caller]
     pub fn del(&self, key: &str) -> bool {
         self.int(&["DEL", key]) == 1

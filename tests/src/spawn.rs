@@ -33,8 +33,8 @@ impl Servers {
                 None if server_on_path().is_none() => "for there is no redis-server on PATH",
                 _ => return Self::Real,
             };
-            // Not by a macro, of which the test harness shows nothing for tests that pass. If
-            // without a reader, errors are ignored.
+            // Not with `eprintln!`, because the test harness hides that output for tests that pass.
+            // Errors are ignored, because standard error may have no reader.
             let _ = writeln!(
                 io::stderr().lock(),
                 "these tests run on embedded masters, {why}; what needs real servers is called so, see tests/README.md"
@@ -46,15 +46,15 @@ impl Servers {
 
 type Order = (Command, mpsc::SyncSender<io::Result<Child>>);
 
-/// A command for this server, or else the one that all tests run on. It dies with this process
-/// where the system offers that.
+/// A command that starts this server, or else the one that all tests run on. The server dies with
+/// this process if the system supports that.
 pub(crate) fn server_command(program: Option<&Path>) -> Command {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
 
     tied_command(program.unwrap_or_else(|| BINARY.get_or_init(find_server)))
 }
 
-/// A command that dies with this process where the system offers it.
+/// A command for this program, which dies with this process if the system supports that.
 pub(crate) fn tied_command(binary: &Path) -> Command {
     static HAS_SETPRIV: OnceLock<bool> = OnceLock::new();
 
@@ -109,8 +109,8 @@ fn find_server() -> PathBuf {
         let named = PathBuf::from(named);
         assert!(named.is_file(), "{SERVER_VARIABLE} names {}, which is no file", named.display());
         // Servers run in their own directory, so a relative path would be looked for there.
-        // Symbolic links stay: Debian's redis-server is one, and what it leads to is another
-        // program under its own name.
+        // Symbolic links are not resolved: Debian's redis-server is a link to a program that
+        // behaves differently under its own name.
         return std::path::absolute(&named)
             .unwrap_or_else(|error| panic!("{SERVER_VARIABLE} names {}: {error}", named.display()));
     }

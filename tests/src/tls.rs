@@ -13,8 +13,8 @@ use crate::{clusters, secrets};
 /// `1` makes real servers speak only TLS.
 const TLS_VARIABLE: &str = "QUORLOCK_TEST_TLS";
 
-/// PEM files: an issuer's certificate, and a certificate of a server (`localhost`, `127.0.0.1`,
-/// `::1`) with its key, of clients as well.
+/// PEM files: an issuer's certificate, and a certificate with its key, for a server (`localhost`,
+/// `127.0.0.1`, `::1`) as well as for clients.
 #[derive(Debug)]
 pub struct Certificates {
     directory: PathBuf,
@@ -29,8 +29,8 @@ pub fn is_chosen() -> bool {
     *CHOSEN.get_or_init(|| std::env::var_os(TLS_VARIABLE).is_some_and(|value| value == "1"))
 }
 
-/// The URL of a master at `[user:password@]host:port[/db]`: over TLS where servers speak that, and
-/// with the tag of a cluster where they are nodes of one.
+/// The URL of a master at `[user:password@]host:port[/db]`: over TLS if servers speak that, and
+/// with the tag of a cluster if they are nodes of one.
 pub fn url_of(place: impl Display) -> String {
     if !clusters::is_chosen() {
         return url_by("", place);
@@ -41,7 +41,8 @@ pub fn url_of(place: impl Display) -> String {
     format!("{url}{more}tag={}&failover=durable", clusters::TAG)
 }
 
-/// The same for a master that is found by those at `place`, `+sentinel` for example.
+/// The same for a master that is found through the servers at `place`. `discovery` is `+sentinel`,
+/// for example.
 pub(crate) fn url_by(discovery: &str, place: impl Display) -> String {
     if is_chosen() {
         format!("rediss{discovery}://{place}?cacert={}", Certificates::shared().root().display())
@@ -81,7 +82,7 @@ impl Certificates {
         Self { directory: own.path().to_owned(), _own: Some(own) }
     }
 
-    /// Replaces them by other ones of the same kind, one file after the other.
+    /// Replaces the files with others of the same kind, one after the other.
     pub fn replace(&self) {
         write(&self.directory, NAMES, |_| {});
     }

@@ -23,7 +23,7 @@ pub enum Transport {
     Blocking,
 }
 
-/// What [`Transport::sleep`] gives.
+/// The future that [`Transport::sleep`] returns.
 pub type Pause = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Transport {

@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What ends a request and its answer.
+/// The end of a request and of its answer.
 const END: &[u8] = b"\r\n\r\n";
 
 /// The answer to a request for a name that the tunnel knows.
 const WELCOME: &[u8] = b"HTTP/1.1 200 Connected\r\n\r\n";
 
-/// A longer request or answer is invalid.
+/// The longest request or answer that is valid.
 const MOST_BYTES: usize = 1024;
 
-/// Connecting through it blocks for no longer than this.
+/// The longest time for which connecting through a tunnel blocks.
 const SOON: Duration = Duration::from_secs(2);
 
 /// A tunnel on a port of 127.0.0.1. Only the tunnel knows the names of the servers behind it.
@@ -178,7 +178,7 @@ impl Shared {
 impl Drop for Tunnel {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::SeqCst);
-        // It ends the accepting.
+        // This connection wakes the thread that accepts, which then ends.
         let _ = TcpStream::connect(self.address);
         if let Ok(streams) = self.shared.streams.lock() {
             streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));

@@ -28,7 +28,7 @@ fn no_promise_is_broken_in_a_minute_of_chaos() {
     let violations = checker::check(&events);
     eprintln!("seed {seed}, {}", Figures::of(&events));
     if outcome.is_err() || !violations.is_empty() {
-        // For `chaos --check`.
+        // The directory is kept, so that `chaos --check` can read the history.
         eprintln!("the history is kept in {}", directory.keep().display());
     }
     outcome.unwrap();

@@ -107,7 +107,7 @@ const FOUND: [(&str, &[&[&str]]); 11] = [
     ),
     ("readers that were forgotten", &[&["SET", "x", "SENTINEL", "PX", "5000"]]),
 ];
-/// Expiries far enough in the future at any time.
+/// A reader's entry whose expiry is always far in the future.
 const ANOTHER: &[&str] = &["ZADD", "SHARED", "99999999999998", "r"];
 const OURS: &[&str] = &["ZADD", "SHARED", "99999999999997", "t"];
 
@@ -136,7 +136,7 @@ fn commands(kind: CommandKind) -> BTreeSet<&'static str> {
     calls.filter_map(|rest| rest.split('\'').next()).collect()
 }
 
-/// One claim that reads `x` and writes `y`.
+/// The words of a request for one claim that reads `x` and writes `y`.
 fn asked(kind: CommandKind) -> Vec<String> {
     let claim = Claim { read: &["x"], ..Claim::write("t", &["y"]) }.raised_to(7);
     match kind {
@@ -183,15 +183,15 @@ fn no_key_is_left_without_an_expiry_when_any_command_is_denied() {
     let all = KINDS.iter().flat_map(|kind| commands(*kind).into_iter().map(|command| (*kind, command)));
     let never: Vec<_> = all.filter(|call| !failed.contains(call)).collect();
     println!("{tried} calls with a command denied, of which these were never needed: {never:?}");
-    // A key that is kept has its new life before it loses the token. A mark that stays expires, and
-    // so does a place that cannot be left.
+    // These denials do no harm: a key that is kept gets its new life before it loses the token, and
+    // a mark or a place that cannot be removed expires.
     let harmless = [(KeepAll, "SET"), (Take, "DEL")];
     let leaving = ["PEXPIRE", "PTTL", "ZRANGE", "ZREM"].map(|command| (Leave, command));
     assert_eq!(never, [harmless.as_slice(), &leaving].concat(), "else this test looks at too little");
 }
 
-/// The permissions of the page for operators: those that any lock needs in scripts, and those of
-/// each kind.
+/// The permissions from the page for operators: those that scripts of any lock need, and those for
+/// each kind of lock.
 const ANY: &str = "+set +get +del +pttl +pexpire +eval";
 const BESIDES: [&str; 4] = [
     "+exists +mget",
@@ -258,7 +258,7 @@ fn the_permissions_that_the_page_names_for_a_kind_are_enough_and_none_is_too_muc
     }
 }
 
-/// The master votes, even if it has lost data.
+/// Makes the master vote, even if it has lost data.
 fn votes(desk: &mut Real) {
     let claim = Claim::write("nobody", &["z"]).with("g");
     let words = claim.words(AcquireAll);

@@ -1,14 +1,14 @@
 //! Permits whose requests reach the masters in another order from each process, so that votes
 //! cross.
 //!
-//! Each locker has its own proxy before each master. The delays of the proxies differ from
+//! Each locker has its own proxy in front of each master. The delays of the proxies differ from
 //! locker to locker, and change while the lockers contend: what the first master grants to one
-//! locker, the next one grants to another. Sometimes the requests of one locker to one master
-//! are stopped for longer than the keys live. A record that knows nothing of masters says which
-//! clients held what (`crossed/account.rs`).
+//! locker, the next one grants to another. Sometimes the requests of one locker to one master are
+//! stopped for longer than the keys live. A record that is independent of the masters tells which
+//! clients held which permits (`crossed/account.rs`).
 //!
-//! `QUORLOCK_CROSSED_SECONDS` sets how long it lasts in all (16), `QUORLOCK_CROSSED_SEED` the
-//! delays (1).
+//! `QUORLOCK_CROSSED_SECONDS` sets how long the whole test lasts (default 16), and
+//! `QUORLOCK_CROSSED_SEED` the seed of the delays (default 1).
 
 // Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
@@ -29,7 +29,7 @@ use quorlock_tests::{Direction, FaultProxy, Random, RedisServer, Transport, mast
 const MASTERS: std::ops::RangeInclusive<usize> = 1..=7;
 /// The numbers of permits.
 const PERMITS: [u32; 3] = [1, 2, 4];
-/// More lockers than permits, even if each of them holds one.
+/// The number of lockers: some are left over even if every permit is held by another locker.
 const LOCKERS: usize = 7;
 /// Short enough that keys end while a request is delayed.
 const TTL: Duration = Duration::from_millis(120);
@@ -75,7 +75,7 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |value| value.parse().unwrap())
 }
 
-/// A proxy before each of the masters.
+/// A proxy in front of each of the masters.
 fn before(masters: &[RedisServer]) -> Vec<FaultProxy> {
     masters.iter().map(|master| FaultProxy::start(master.address())).collect()
 }

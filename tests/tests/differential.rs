@@ -28,7 +28,7 @@ mod tracking;
 mod versions;
 
 const COMMANDS_VARIABLE: &str = "QUORLOCK_DIFFERENTIAL_COMMANDS";
-/// Enough for each script to have done what it is asked for some tens of times.
+/// The number of commands in a run: enough for each script to succeed some tens of times.
 const COMMANDS: u64 = 30_000;
 const SEED_VARIABLE: &str = "QUORLOCK_DIFFERENTIAL_SEED";
 

@@ -1,5 +1,5 @@
 //! Masters that fail over, with real servers: no lock has two holders if votes count only after all
-//! replicas have confirmed them. Without that, the same stories show two holders.
+//! replicas have confirmed them. Without the confirmations, the same stories show two holders.
 
 // Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]

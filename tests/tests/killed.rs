@@ -16,9 +16,10 @@ use quorlock_tests::{RedisServer, Transport, Value, eventually};
 const SOON: Duration = Duration::from_secs(20);
 const JOB: &str = "job";
 const PROCESSES: usize = 4;
-/// Each has its own locker, and so its own place.
+/// The number of waiters in each process. Each has its own locker, and so its own place in the
+/// queue.
 const WAITERS_OF_EACH: usize = 25;
-/// For a process of waiters: the URLs of the masters.
+/// The variable with the URLs of the masters, for a process of waiters.
 const MASTERS: &str = "QUORLOCK_TEST_KILLED_OVER";
 
 /// A process with waiters. Dropping it kills it.
@@ -35,7 +36,7 @@ impl Waiters {
 
 impl Drop for Waiters {
     fn drop(&mut self) {
-        // An error means that it has ended by itself.
+        // An error means that the process has ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -64,7 +65,7 @@ fn a_hundred_fair_waiters_killed_at_once_cost_one_lease_together() {
     let queued = |count: usize| {
         eventually(SOON, "all have their places", || masters.iter().all(|master| places(master) == count));
     };
-    // It has no place, so all places belong to waiters.
+    // The holder has no place, so all places belong to waiters.
     let holder = open(urls());
     let held = holder.lock(JOB).renew().wait().unwrap();
     let mut processes: Vec<_> = (0..PROCESSES).map(|_| Waiters::start(urls())).collect();
@@ -86,7 +87,8 @@ fn a_hundred_fair_waiters_killed_at_once_cost_one_lease_together() {
         granted.duration_since(released)
     });
     eprintln!("{killed} waiters killed at once cost {} ms", stall.as_millis());
-    // One after the other, each would cost one lease; a busy machine may need a few.
+    // If the places expired one after the other, each would cost one lease. On a busy machine all
+    // together may cost a few.
     let [lease, most] = [1, 20].map(|leases| leases * QueuePlace::LEASE);
     assert!(stall < most, "{stall:?}, and a lease is {lease:?}");
 }
@@ -98,7 +100,7 @@ fn waits_until_it_is_killed() {
     let lockers: Vec<_> = (0..WAITERS_OF_EACH).map(|_| open(urls.split(' '))).collect();
     scope(|scope| {
         for locker in &lockers {
-            // Ends also when the other half is gone.
+            // This also ends when the test that started this process is gone.
             scope.spawn(|| locker.lock(JOB).fair().wait().map(drop));
         }
     });

@@ -49,7 +49,7 @@ fn cargo(package: &TempDir, name: &str, command: &str, cases: u32) -> Output {
         // yet.
         output = cargo(&[command]);
     }
-    // The next run has another directory and could not use it.
+    // The next run has another directory, and could not use what was built.
     cargo(&["clean", "--offline", "--package", name]);
     output
 }
@@ -90,7 +90,7 @@ fn the_example_passes_in_its_own_crate() {
 #[test]
 fn the_example_fails_with_a_story_when_its_guard_is_not_checked() {
     assert_eq!(EXAMPLE.matches(CHECK).count(), 1);
-    // One case in fifty pauses a worker at the wrong moment.
+    // About one case in fifty pauses a worker at the wrong moment.
     let output = cargo_test("unchecked", &EXAMPLE.replace(CHECK, "true"), 2_048);
     let printed = printed(&output);
     assert!(!output.status.success(), "{printed}");

@@ -13,7 +13,7 @@ mod certificates;
 mod command;
 #[path = "tls/faults.rs"]
 mod faults;
-// Most of it is for other scenarios.
+// Most of this module is for other tests.
 #[allow(dead_code, unused_imports)]
 #[path = "scenarios/kit.rs"]
 mod kit;
@@ -50,7 +50,7 @@ fn assert_no_secret(told: &str, secrets: &[Vec<u8>]) {
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn nothing_that_the_library_says_shows_a_secret() {
     let (told, secrets) = told_by("story::all_is_told");
-    // There were secrets, and there was output to search.
+    // Checks that there were secrets, and output to search.
     let is_key = |secret: &&Vec<u8>| secret.starts_with(b"-----BEGIN ");
     let is_token = |secret: &&Vec<u8>| secret.len() == 40;
     assert!(secrets.iter().filter(is_key).count() >= 10 && secrets.iter().filter(is_token).count() >= 9);

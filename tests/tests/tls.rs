@@ -1,7 +1,7 @@
 //! TLS with real servers: failures and their messages, certificates that change, and connections
 //! that end.
 //!
-//! The scenarios show that locks work over TLS: they use it if `QUORLOCK_TEST_TLS` is 1.
+//! The scenarios show that locks work over TLS: they use TLS if `QUORLOCK_TEST_TLS` is 1.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)]
 

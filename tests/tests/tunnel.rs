@@ -13,7 +13,7 @@ use quorlock_tests::{
     Certificates, Fleet, RedisServer, Transport, Tunnel, eventually, eventually_equals, masters,
 };
 
-/// Far longer than anything takes that works, even on a busy machine.
+/// Far longer than anything takes if it works, even on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -31,7 +31,7 @@ fn urls(masters: &[RedisServer]) -> impl Iterator<Item = String> {
     (0..masters.len()).map(|place| format!("redis://{}", name(place)))
 }
 
-/// Nothing times out because the machine is busy.
+/// Settings with which nothing times out because the machine is busy.
 fn patient(urls: impl IntoIterator<Item = String>) -> ConfigBuilder {
     let config = Config::builder(urls).request_timeout(PATIENCE).connect_timeout(PATIENCE);
     config.ttl(3 * PATIENCE).timeout(SOON)

@@ -75,7 +75,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn token_of(guard: &Guard) -> Result<FencingToken, &'static str> {
-    guard.fencing_token().ok_or("the fenced lock has no number")
+    guard.fencing_token().ok_or("the fenced lock has no fencing token")
 }
 
 fn validity(guard: &Guard) -> &'static str {

@@ -1,6 +1,6 @@
-//! What it costs that several clients want the same lock at once: how long it stays idle between
-//! two holders, how many requests that takes, and whether a client is passed over, in simulated
-//! worlds, for several ways of waiting.
+//! Measures in simulated worlds what contention for one lock costs with several ways of waiting:
+//! how long the lock stays idle between two holders, how many requests a turn takes, and whether a
+//! client is passed over.
 
 #![allow(clippy::print_stdout, clippy::indexing_slicing)] // A command: its results are its output.
 
@@ -68,7 +68,8 @@ struct Sum {
     busiest: f64,
 }
 
-/// Each client takes as many turns, one after the other, and asks again as soon as it has released.
+/// All clients take the same number of turns. Each requests the lock again as soon as it has
+/// released it.
 fn contend(seed: u64, masters: usize, clients: usize, way: &Way, sum: &mut Sum) -> Result<(), Box<Failure>> {
     let turns = 640 / clients;
     let mut world = World::with_masters(seed, masters).without_timeline();
@@ -85,7 +86,7 @@ fn contend(seed: u64, masters: usize, clients: usize, way: &Way, sum: &mut Sum) 
                 let granted = client.true_time();
                 client.sleep(HOLD).await;
                 log.borrow_mut().push(Turn { client: number, asked, granted, released: client.true_time() });
-                // Very late answers do not matter.
+                // It does not matter whether the answers come in time.
                 let _ = guard.release().await;
             }
         });
@@ -100,7 +101,8 @@ fn contend(seed: u64, masters: usize, clients: usize, way: &Way, sum: &mut Sum) 
         let is_later = |other: &&Turn| other.asked > turn.asked && other.granted < turn.granted;
         sum.passed_over = sum.passed_over.max(log.iter().filter(is_later).count());
     }
-    // While all are there: at the end the last client has the lock to itself.
+    // Only the first half counts, in which all clients contend: at the end the last client has the
+    // lock to itself.
     let early = &log[..log.len() / 2];
     for number in 0..clients {
         let share = early.iter().filter(|turn| turn.client == number).count() as f64 / early.len() as f64;

@@ -1,5 +1,5 @@
-//! How often the masters' counters differ, so that a grant needs a second round for its number: in
-//! simulated worlds without losses, with a few, and with many contenders.
+//! Measures in simulated worlds how often the masters' counters differ, so that a grant needs a
+//! second round for its number: without lost answers, with a few, and with many contenders.
 
 #![allow(clippy::print_stdout)] // A command: its results are its output.
 
@@ -19,9 +19,9 @@ Usage: numbering [GRANTS]
 /// How many locks each client of a world requests.
 const LOCKS: usize = 100;
 
-/// Clients that only request one lock, again and again. After every `n`th grant of a master the
-/// connection on which it was asked dies, by turns at once or in silence: its answer is lost with
-/// it, and a request behind it.
+/// A run whose clients only request one lock, again and again. After every `n`th grant of a master,
+/// the connection on which the lock was requested dies, by turns at once or silently. The answer is
+/// lost with it, and so is a request behind it.
 fn plan(seed: u64, clients: usize, one_in: Option<u64>) -> Plan {
     let lock = Step::Lock {
         resource: 0,
@@ -36,7 +36,7 @@ fn plan(seed: u64, clients: usize, one_in: Option<u64>) -> Plan {
     let mut plan = Plan::new(seed, 3, vec![ClientPlan::new(steps); clients]);
     let grants = (clients * LOCKS * 6) as u64;
     if let Some(one_in) = one_in {
-        // Not the same place in each world.
+        // The first fault is at another grant in each world.
         plan.faults = (seed * 37 % one_in..grants)
             .step_by(usize::try_from(one_in).unwrap_or(usize::MAX))
             .map(|number| {

@@ -1,5 +1,5 @@
-//! Whether the permits of a semaphore are shared out fairly among many clients, how much of their
-//! time they are in use, and how many requests that takes, in simulated worlds.
+//! Measures in simulated worlds whether the permits of a semaphore are shared out fairly among many
+//! clients, for how much of the time they are in use, and how many requests a turn takes.
 
 #![allow(clippy::print_stdout, clippy::indexing_slicing)] // A command: its results are its output.
 
@@ -19,7 +19,7 @@ Usage: permits [WORLDS]
 ";
 
 const HOLD: Duration = Duration::from_millis(2);
-/// How long the clients come back in each world.
+/// For how long the clients of a world request permits.
 const SPAN: Duration = Duration::from_secs(2);
 
 /// One client's turn with a permit, in true time.
@@ -35,7 +35,8 @@ struct Sum {
     requests: u64,
     turns: usize,
     in_use: f64,
-    /// As multiples of the fair share of a client in its world.
+    /// The longest wait, as a multiple of the time after which a client with its fair share gets a
+    /// permit.
     longest: f64,
     waits: Vec<f64>,
     most_at_once: usize,
@@ -63,7 +64,7 @@ fn contend(
                 let granted = client.true_time();
                 client.sleep(HOLD).await;
                 log.borrow_mut().push(Turn { asked, granted, released: client.true_time() });
-                // Very late answers do not matter.
+                // It does not matter whether the answers come in time.
                 let _ = permit.release().await;
             }
         });

@@ -34,12 +34,12 @@ Usage: simulate [--mixed | --fair] [--acquisitions N] [--seed S]
                     third of the worlds
   --clusters        the same, with masters that are tags of clusters, whose slots move among groups of servers, at once and
                     key by key
-  --undeclared      with --failovers or --clusters: take replicas= from --worlds worlds, and count those in which a promise
-                    is broken
+  --undeclared      with --failovers or --clusters: run --worlds worlds without replicas=, and count those in which a
+                    promise is broken
   --early           with --failovers or --clusters: quarantines begin before all replicas are there, so that nothing but
                     the replicas' confirmation of each vote keeps a former primary from voting
   --seed S          the first world's seed; the next ones follow; 1 unless given
-  --unguarded       take the restart guard from the worlds in which masters lose their data, until a promise is broken
+  --unguarded       run the worlds in which masters lose their data without the restart guard, until a promise is broken
   --only S          run this one world, and print all that happens in it
   --mermaid         print that as a diagram
   --digest          print the SHA-1 of all that happens in --worlds worlds (20 unless given)
@@ -158,7 +158,7 @@ fn one(plan: &Plan, seed: u64, mermaid: bool) -> ExitCode {
     }
 }
 
-/// Draws it into a file of the system's temporary directory.
+/// Draws the failed run into a file of the system's temporary directory.
 fn draw(seed: u64, failure: &Failure) {
     let file = std::env::temp_dir().join(format!("quorlock-simulate-{seed}.svg"));
     match std::fs::write(&file, failure.to_svg()) {
@@ -167,7 +167,7 @@ fn draw(seed: u64, failure: &Failure) {
     }
 }
 
-/// The aim here is to find something.
+/// Looks for a broken promise without the restart guard. Finding one is the success here.
 fn unguarded(options: &Options) -> ExitCode {
     let started = Instant::now();
     let plans = (options.seed..).map(|seed| (seed, options.plan(seed)));
@@ -176,14 +176,14 @@ fn unguarded(options: &Options) -> ExitCode {
         plan.restart_guard = None;
         if let Err(failure) = plan.run() {
             let seconds = started.elapsed().as_secs_f64();
-            println!("{}, in the {worlds}. world after {seconds:.2} s (seed {seed})", failure.violation);
+            println!("{}, in world number {worlds}, after {seconds:.2} s (seed {seed})", failure.violation);
             return ExitCode::SUCCESS;
         }
     }
     ExitCode::FAILURE
 }
 
-/// How often two clients hold one lock where replicas are not declared.
+/// Counts the worlds in which a promise is broken because replicas are not declared.
 fn undeclared(options: &Options) -> ExitCode {
     let started = Instant::now();
     let (mut broken, mut first) = (0u64, None);
@@ -210,15 +210,15 @@ fn digest(options: &Options) -> ExitCode {
         things += timeline.len();
         digest.update(timeline.to_string().as_bytes());
     }
-    println!("{} of {things} things in {worlds} worlds from seed {first}", digest.digest());
+    println!("SHA-1 {} of {things} events in {worlds} worlds from seed {first}", digest.digest());
     ExitCode::SUCCESS
 }
 
-/// One world's seed and plan, and what came of it.
+/// The seed, the plan and the result of one world.
 type Ran = (u64, Plan, Result<Report, Box<Failure>>);
 
-/// The next worlds from this seed on. They run on all cores, and come in the order of their seeds:
-/// so a run says the same on any number of cores.
+/// Runs the next worlds from this seed on, on all cores. The results are in the order of the seeds,
+/// so that the output is the same on any number of cores.
 fn next_worlds(options: &Options, from: u64) -> Vec<Ran> {
     let next = AtomicU64::new(from);
     let work = || {

@@ -19,7 +19,8 @@
 //!   [`Plan::random_secured`] they reach the masters over encrypted channels, and log in with
 //!   passwords that change. In those of [`Plan::random_failovers`] each master has replicas that
 //!   follow it asynchronously and are promoted, while the former primary may go on. In those of
-//!   [`Plan::random_clusters`] it is a tag of a cluster, whose slot also moves among such groups.
+//!   [`Plan::random_clusters`] each master is the tag of a cluster, whose slot also moves among
+//!   such groups of servers.
 //! - A [`Master`] is the model of one Redis master, which answers byte for byte as a server does. A
 //!   test compares it with real servers on random commands.
 //!
@@ -81,8 +82,8 @@
 //!   anything. The token of a shared grant is not smaller than that of such an earlier exclusive
 //!   one. Scripts never lower a fencing counter or make it expire. Under the restart guard no
 //!   master votes too soon after it has lost its data.
-//! - A guard is never valid beyond the first send of its round + TTL − drift, and never becomes
-//!   valid again.
+//! - A guard is valid no longer than TTL − drift after the first send of its round, and never
+//!   becomes valid again.
 //! - Every command ends in time, and no driver is woken without need.
 //! - After the last fault every client gets a lock, and no key remains of a lock that is not held
 //!   ([`Plan::run`], [`World::settle`]).

@@ -9,8 +9,9 @@ use crate::figures::Figures;
 /// The life of every key.
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
-/// What a worker locks. The name has this process in it, since keys of the one before may be left:
-/// a process that ends while masters are busy may have its last releases discarded.
+/// The resource that a worker locks. Its name contains the id of this process, because keys of the
+/// previous process may be left: if a process ends while masters are busy, its last releases may be
+/// lost.
 pub(crate) fn resource(worker: usize) -> String {
     format!("{}-{worker}", std::process::id())
 }
@@ -23,7 +24,7 @@ pub(crate) trait Client {
     /// `workers` workers at once, with a lock each.
     fn in_flight(&mut self, workers: usize, span: Duration) -> Tally;
 
-    /// The last masters are gone. Only the floor must be told.
+    /// Tells the client that the last masters are gone. Only the floor needs to know.
     fn leave_out(&mut self, _masters: usize) {}
 
     /// Waits until every master votes again. Returns how long that took, if the client reports it.
@@ -45,7 +46,7 @@ pub(crate) struct Sequence {
     acquire: Vec<Duration>,
     release: Vec<Duration>,
     errors: usize,
-    /// The longest pair, also where it failed.
+    /// The longest time of a pair, including pairs that failed.
     longest: Duration,
 }
 
@@ -56,8 +57,8 @@ impl Sequence {
         Self { acquire, release, errors: 0, longest: Duration::ZERO }
     }
 
-    /// A pair that began, was granted and has been released; where it was granted, and where it was
-    /// released.
+    /// Adds a pair that began at `start` and has just ended. `granted` is the time of the grant, if
+    /// there was one, and `released` says whether the release succeeded.
     pub(crate) fn add(&mut self, start: Instant, granted: Option<Instant>, released: bool) {
         let end = Instant::now();
         self.longest = self.longest.max(end - start);
@@ -70,7 +71,7 @@ impl Sequence {
         }
     }
 
-    /// How often the caller has tried.
+    /// How many pairs the caller has tried.
     pub(crate) fn attempts(&self) -> usize {
         self.acquire.len() + self.errors
     }
@@ -80,7 +81,7 @@ impl Sequence {
         (self.acquire.len() + self.release.len()) * size_of::<Duration>()
     }
 
-    /// In seconds; no percentiles where nothing was granted.
+    /// Adds the figures, in seconds. Percentiles are left out if nothing was granted.
     pub(crate) fn tell(&self, figures: &mut Figures) {
         figures.set("errors", self.errors as f64);
         figures.set("longest", self.longest.as_secs_f64());
@@ -108,7 +109,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// What these workers did together, each of which counted its pairs and its errors.
+    /// Sums up these workers, each of which counted its pairs and its errors.
     pub(crate) fn of(workers: Vec<(usize, usize)>, (took, busy): (Duration, Duration)) -> Self {
         let (pairs, errors): (Vec<_>, Vec<_>) = workers.into_iter().unzip();
         Self { pairs: pairs.iter().sum(), errors: errors.iter().sum(), took, busy }

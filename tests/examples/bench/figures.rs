@@ -34,7 +34,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// A median over rounds, with the least and the most of them.
+/// The median of a figure over all rounds, with its smallest and its largest value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -43,7 +43,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` of no figures.
+    /// Returns `None` if there are no figures.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = figures.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -54,12 +54,12 @@ impl Spread {
     }
 }
 
-/// All rounds of some ways that took turns.
+/// The figures of some ways that took turns, for all rounds.
 #[derive(Default, Debug)]
 pub(crate) struct Rounds(Vec<BTreeMap<&'static str, Figures>>);
 
 impl Rounds {
-    /// Adds what a way has shown in a round.
+    /// Adds the figures of a way in a round.
     pub(crate) fn add(&mut self, round: usize, way: &'static str, figures: Figures) {
         if self.0.len() <= round {
             self.0.resize_with(round + 1, BTreeMap::new);
@@ -83,18 +83,18 @@ impl Rounds {
         Spread::of(self.0.iter().filter_map(ratio))
     }
 
-    /// The sum over all rounds, of things that were counted.
+    /// The sum of a count over all rounds.
     pub(crate) fn total(&self, way: &str, name: &str) -> f64 {
         self.0.iter().filter_map(|round| round.get(way)?.get(name)).fold(0.0, |sum, count| sum + count)
     }
 
-    /// How many errors there were in all rounds, and how many rounds came to nothing.
+    /// How many errors there were in all rounds, and how many rounds gave no figures.
     pub(crate) fn faults(&self, way: &str) -> String {
         let (errors, failed) = (self.total(way, "errors"), self.total(way, "failed"));
         if failed > 0.0 { format!("{errors}, {failed} rounds failed") } else { errors.to_string() }
     }
 
-    /// The most of all rounds, of things of which the worst is wanted.
+    /// The largest value of a figure in all rounds.
     pub(crate) fn most(&self, way: &str, name: &str) -> Option<f64> {
         self.spread(way, name).map(|spread| spread.most)
     }

@@ -1,5 +1,4 @@
-//! Measures Quorlock beside a floor of raw sockets and beside other clients, on real servers that
-//! it starts.
+//! Measures Quorlock, other clients and a floor of raw sockets, on real servers that it starts.
 //!
 //! `cargo xtask bench [--svg FILE] [ROUNDS] [SCENARIO ...]`; `tests/RESULTS.md` says what is
 //! measured. The ways take turns in each round, each measurement in its own process, so that

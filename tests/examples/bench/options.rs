@@ -15,16 +15,16 @@ bench [--svg FILE] [ROUNDS] [SCENARIO ...]
 bench handoff [ROUNDS [LETTERS]]
 bench kinds [ROUNDS [LETTERS]]
 
-ROUNDS     how often the ways take turns; 7 unless said, and 5 for hand-offs and kinds
-SCENARIO   sequential, inflight, hung, dead, held or tls; all of these unless said
-LETTERS    of ARBFPCKD, the scenarios of hand-offs, or of OMBWDP, those of kinds, as tests/RESULTS.md
-           describes them
+ROUNDS     how often the ways take turns; by default 7, and 5 for hand-offs and kinds
+SCENARIO   sequential, inflight, hung, dead, held or tls; by default all of these
+LETTERS    the scenarios, which tests/RESULTS.md describes: letters of ARBFPCKD for hand-offs, or of
+           OMBWDP for kinds; by default all
 --svg FILE writes a picture of the ratios";
 
 const ROUNDS: usize = 7;
 const LETTERED_ROUNDS: usize = 5;
 
-/// The action.
+/// What the command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Todo {
     Help,

@@ -87,9 +87,10 @@ impl Client for Rslock {
     }
 }
 
-/// A client that keeps the thread of its caller.
+/// A client that blocks the thread of its caller.
 pub(crate) trait Waits: Sync {
-    /// Acquires and releases: when it was granted, and whether it was released.
+    /// Acquires and releases a lock. Returns when it was granted, and whether the release
+    /// succeeded.
     fn pair(&self, resource: &str) -> (Option<Instant>, bool);
 }
 

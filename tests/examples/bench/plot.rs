@@ -14,10 +14,10 @@ const RIGHT: f64 = 700.0;
 const TOP: f64 = 64.0;
 const ROW: f64 = 22.0;
 const TITLE: f64 = 26.0;
-/// For the numbers of the scale, and air.
+/// The height below a panel, for the numbers of the scale and a margin.
 const BELOW: f64 = 40.0;
 
-/// It has its own colours for light and for dark pages, and no background.
+/// The picture has different colours for light and for dark pages, and no background.
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1f2328;--dim:#59636e;--line:#d1d9e0;--ours:#0969da;--peer:#bc4c00}
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--dim:#9198a1;--line:#3d444d;--ours:#58a6ff;--peer:#f0883e}}
@@ -68,11 +68,12 @@ impl Scale {
         LEFT + (RIGHT - LEFT) * place.clamp(0.0, 1.0)
     }
 
-    /// The powers of two on it; no more than can be shown without their numbers touching.
+    /// The powers of two to mark on the scale, at most as many as fit without their numbers
+    /// touching.
     fn ticks(&self) -> impl Iterator<Item = f64> {
         let (least, most) = (self.least, self.most);
         let step = ((most - least) / 12.0).ceil().max(1.0);
-        // From one on in both directions, so that one is always among them.
+        // Multiples of `step`, so that the ratio 1 is always marked if it is on the scale.
         let first = (least / step).ceil() * step;
         (0..=64)
             .map(move |tick| first + step * f64::from(tick))
@@ -160,8 +161,8 @@ mod tests {
         Panel { title: "time < 1 & more".to_owned(), rows: vec![("smol", spread), ("tokio", spread)] }
     }
 
-    /// Every element that is opened is closed, in order, and text has none of the characters that
-    /// mean something.
+    /// Checks that every element is closed, in the right order, and that texts contain no special
+    /// characters.
     fn elements(svg: &str) -> Vec<String> {
         let (mut open, mut seen) = (Vec::new(), Vec::new());
         for part in svg.split('<').skip(1) {

@@ -35,7 +35,8 @@ impl fmt::Display for Table {
     }
 }
 
-/// With as many digits as three that tell something.
+/// Writes a number with about three significant digits: two decimals below 10, one below 100, and
+/// none above.
 pub(crate) fn number(figure: f64) -> String {
     match figure.abs() {
         large if large >= 99.95 => {
@@ -49,12 +50,12 @@ pub(crate) fn number(figure: f64) -> String {
     }
 }
 
-/// A median, in some unit.
+/// Writes a median, divided by `unit`.
 pub(crate) fn median(spread: Option<Spread>, unit: f64) -> String {
     spread.map_or_else(|| NOTHING.to_owned(), |spread| number(spread.median / unit))
 }
 
-/// A median with the least and the most of all rounds, in some unit.
+/// Writes a median with the smallest and the largest value of all rounds, divided by `unit`.
 pub(crate) fn spread(spread: Option<Spread>, unit: f64) -> String {
     spread.map_or_else(
         || NOTHING.to_owned(),
@@ -64,7 +65,7 @@ pub(crate) fn spread(spread: Option<Spread>, unit: f64) -> String {
     )
 }
 
-/// One figure, in some unit.
+/// Writes one figure, divided by `unit`.
 pub(crate) fn figure(figure: Option<f64>, unit: f64) -> String {
     figure.map_or_else(|| NOTHING.to_owned(), |figure| number(figure / unit))
 }

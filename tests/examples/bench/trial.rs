@@ -59,7 +59,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = String>) {
     print!("{figures}");
 }
 
-/// Masters as a word.
+/// The addresses of masters as a word.
 pub(crate) fn to_word(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",")
 }

@@ -1,11 +1,11 @@
-//! What this process has used of the processor and of memory.
+//! How much processor time and memory this process has used.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Runs while something is measured.
+/// Measures time and processor time, from its creation on.
 #[derive(Debug)]
 pub(crate) struct Meter {
     start: Instant,
@@ -29,7 +29,7 @@ fn busy() -> Duration {
     Duration::try_from(time).expect("this clock counts from nothing upwards")
 }
 
-/// The bytes of this process that are in memory; 0 where the system does not tell.
+/// The size of this process's resident set in bytes; 0 if the system does not report it.
 pub(crate) fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -21,7 +21,7 @@ pub(crate) const RAW_SMOL: &str = "raw-smol";
 #[cfg(feature = "tokio")]
 pub(crate) const RAW_MAIN: &str = "raw-tokio-main";
 
-/// Our transports, each in the place that suits it best: what is measured with more masters, with
+/// Our transports, each in the place that suits it best. These are measured with more masters, with
 /// faults and with many locks.
 pub(crate) const TRANSPORTS: &[&str] = &[
     "blocking",
@@ -30,7 +30,7 @@ pub(crate) const TRANSPORTS: &[&str] = &[
     "tokio",
 ];
 
-/// With one caller.
+/// The ways that are measured with one caller.
 pub(crate) const SEQUENTIAL: &[&str] = &[
     RAW,
     "blocking",
@@ -47,7 +47,7 @@ pub(crate) const SEQUENTIAL: &[&str] = &[
     "tokio-main",
 ];
 
-/// With many workers.
+/// The ways that are measured with many workers.
 pub(crate) const IN_FLIGHT: &[&str] = &[
     RAW,
     RAW_THREADS,
@@ -60,7 +60,7 @@ pub(crate) const IN_FLIGHT: &[&str] = &[
     "tokio-2",
 ];
 
-/// Clients of others.
+/// Other clients.
 pub(crate) const PEERS: &[&str] = &[
     #[cfg(feature = "peers")]
     "rslock",
@@ -70,7 +70,7 @@ pub(crate) const PEERS: &[&str] = &[
     "redsync",
 ];
 
-/// Connects; `None` where there is no such way.
+/// Connects a way. Returns `None` if there is no way of this name.
 pub(crate) fn open(name: &str, addresses: &[SocketAddr]) -> Option<Box<dyn Client>> {
     Some(match name {
         RAW => Box::new(Raw::open(addresses)),
@@ -88,12 +88,12 @@ pub(crate) fn open(name: &str, addresses: &[SocketAddr]) -> Option<Box<dyn Clien
     })
 }
 
-/// One of ours; `None` where there is no such one.
+/// Connects one of our ways. Returns `None` if there is none of this name.
 pub(crate) fn ours(name: &str, addresses: &[SocketAddr]) -> Option<Ours> {
     ours_at(name, addresses.iter().map(|address| format!("redis://{address}")))
 }
 
-/// One of ours on the masters behind these URLs.
+/// The same, on the masters with these URLs.
 pub(crate) fn ours_at(name: &str, urls: impl Iterator<Item = String>) -> Option<Ours> {
     let config = Config::new(urls).expect("usable masters");
     let blocking = |config| quorlock_blocking::open(config).expect("a poll and a thread are left");

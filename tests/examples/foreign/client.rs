@@ -6,22 +6,22 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// No answer takes this long.
+/// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client with one lock. An outer error is one of the experiment.
+/// A client with one lock. An outer error means that the experiment has failed.
 pub(crate) trait Foreign {
     /// Its name and version, and those of its main dependency.
     fn name(&self) -> &str;
 
-    /// Its token, or why it does not hold the lock.
+    /// Requests the lock. Returns its token, or why the client does not hold the lock.
     fn lock(&mut self, resource: &str, ttl: Duration) -> Result<Result<String, String>, String>;
 
-    /// Whether it reports that it has released the lock.
+    /// Releases the lock. Returns whether the client reports success.
     fn unlock(&mut self) -> Result<bool, String>;
 }
 
-/// Ends with its owner.
+/// A client in a separate process, which ends when this is dropped.
 pub(crate) struct Client {
     name: String,
     process: Child,
@@ -80,7 +80,7 @@ impl Foreign for Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It fails only where the process has ended.
+        // This fails only if the process has ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

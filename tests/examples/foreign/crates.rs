@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::client::Foreign;
 
-/// One attempt, like `try_lock`; everything else as it comes.
+/// All crates, with one attempt for each request, like `try_lock`, and with their other defaults.
 pub(crate) fn all(urls: &[String]) -> Result<Vec<Box<dyn Foreign>>, String> {
     let pause = Duration::from_millis(1);
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
@@ -111,7 +111,7 @@ impl Foreign for RedsyncCrate {
     }
 }
 
-/// As the harness shows what a key holds.
+/// A key's value in the form in which the harness shows it.
 fn shown(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }

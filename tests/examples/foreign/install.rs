@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 const NODE: [&str; 3] = ["redlock@4.2.0", "redlock5@npm:redlock@5.0.0-beta.2", "ioredis@6.0.0"];
 const PYTHON: [&str; 2] = ["redlock-py==1.0.8", "pottery==3.0.1"];
 
-/// For node: a directory of packages, with the program in it.
+/// Installs packages for node, and the program that uses them, into a directory.
 pub(crate) fn node(directory: &Path) -> Result<(), String> {
     let needed = "install Node.js 20 or later, with npm, so that both are on PATH";
     run(Command::new("node").arg("--version"), needed)?;
@@ -17,7 +17,7 @@ pub(crate) fn node(directory: &Path) -> Result<(), String> {
     write(&directory.join("redlock.js"), include_str!("redlock.js"))
 }
 
-/// For Python: a virtual environment, with the program in it.
+/// Creates a virtual environment for Python, with the program in it.
 pub(crate) fn python(directory: &Path) -> Result<(), String> {
     let needed = "install Python 3 with venv and pip, so that python3 is on PATH";
     run(Command::new("python3").args(["-m", "venv"]).arg(directory), needed)?;

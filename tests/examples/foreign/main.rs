@@ -63,7 +63,7 @@ fn run() -> Result<usize, String> {
         (program("node".as_ref(), &javascript, "redlock"), "invoice:1"),
         (program("node".as_ref(), &javascript, "redlock5"), "invoice:2"),
         (program(&interpreter, &script, "redlock-py"), "invoice:3"),
-        // Its prefix of the names of locks.
+        // pottery puts a prefix before the names of locks.
         (program(&interpreter, &script, "pottery"), "redlock:invoice:4"),
     ] {
         let client = Box::new(Client::start(&mut command)?);
@@ -119,7 +119,8 @@ impl Checks<'_> {
         self.comes_and_stays(|| self.fleet.holding(self.resource) == 0)
     }
 
-    /// Clients do not wait for the last master, which may act a moment later.
+    /// Whether a condition comes true soon and stays true. Clients do not wait for the last master,
+    /// which may act a moment later.
     fn comes_and_stays(&self, is_so: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !is_so() && start.elapsed() < Duration::from_secs(1) {
@@ -166,7 +167,7 @@ impl Checks<'_> {
         ours.release().wait().map(drop).map_err(|error| error.to_string())
     }
 
-    /// Their waiters poll; ours are notified by the masters.
+    /// Waiters of the other clients poll; ours are notified by the masters.
     fn a_waiter_gets_the_lock_soon(&mut self) -> Result<(), String> {
         self.theirs()?.map_err(|why| format!("they are refused a free lock: {why}"))?;
         let (locker, resource) = (self.locker.clone(), self.resource.to_owned());
@@ -203,7 +204,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Readers, a writer that became one, and a set of several resources.
+    /// Checks readers, a writer that was downgraded, and a lock of several resources.
     fn each_kind_and_theirs_exclude_each_other(&mut self) -> Result<(), String> {
         let (one, other) = (self.resource, "beside");
         let kinds: [(&str, Vec<Target>); 3] = [
@@ -236,7 +237,8 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Whether they are refused by a lock: the key is a string, as everywhere.
+    /// Whether the other client is refused while we hold a lock of this kind. It must not get
+    /// WRONGTYPE, because the key is a string.
     fn theirs_beside(&mut self, kind: &str) -> Result<bool, String> {
         let refused = self.theirs()?;
         self.check(&format!("while we hold {kind}, they do not get it"), refused.is_err());
@@ -249,7 +251,7 @@ impl Checks<'_> {
         Ok(refused.is_err())
     }
 
-    /// The test deletes the key, as if the TTL had run out.
+    /// Deletes the key, as if the TTL had run out.
     fn delete(&self) {
         for server in self.fleet.iter() {
             server.del(self.resource);

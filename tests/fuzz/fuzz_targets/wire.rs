@@ -11,7 +11,7 @@ mod input;
 mod memory;
 #[path = "../src/oracle.rs"]
 mod oracle;
-// The guard is no part of the core's interface, so its sources are compiled here once more.
+// The guard is not part of the core's interface, so its sources are compiled here again.
 #[path = "../../../core/src/wire/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod wire;

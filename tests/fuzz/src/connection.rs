@@ -1,8 +1,8 @@
-//! A machine whose masters say anything, and whose callers want anything.
+//! A machine whose masters send anything, and whose callers request anything.
 //!
-//! An input is a list of operations: bytes from a master, true replies of model masters, whole or
-//! damaged, connections that open and end, time, and commands. Everything is done to two machines,
-//! which must do the same.
+//! An input is a list of operations: bytes from a master, real replies of model masters, whole or
+//! damaged, connections that open and end, time that passes, and commands. Every operation is
+//! applied to two machines, which must react alike.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -17,23 +17,25 @@ use super::node::{Node, Sequence};
 const MAX_REQUESTS: usize = 8;
 const MAX_REQUEST_BYTES: usize = 4 * 1024;
 const MAX_LOCKS: usize = 16;
-/// After one input a master is written a handshake, what may be in flight, with room for releases
-/// and their script's text, and what is sent behind a connection that is given up.
+/// The most bytes that one input makes a machine write to a master: a handshake, the requests that
+/// may be in flight, with room for releases and the text of their script, and the releases when a
+/// connection is given up.
 const MAX_WRITTEN_BYTES: usize = 32 * 1024;
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long after its timeout a caller may be told: the last round's answers are awaited that long.
+/// How long after its timeout a caller may be notified: the machine waits for this time for the
+/// answers of the last round.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Panics if a machine does, says or keeps too much, spins, or is not the same as the other.
-/// Returns how many bytes there were.
+/// Panics if a machine does, sends or stores too much, spins, or differs from the other. Returns
+/// the number of received bytes.
 pub(crate) fn run(input: &[u8]) -> usize {
     let (first, second) = (story(input), story(input));
     assert!(first.1 == second.1, "the same inputs gave other outputs");
     first.0
 }
 
-/// How many bytes were received, and all that came out.
+/// Runs one machine. Returns how many bytes were received, and all output.
 fn story(input: &[u8]) -> (usize, Vec<u8>) {
     let mut operations = operations(input);
     let mut world = World::new(operations.next());
@@ -48,7 +50,7 @@ struct World {
     machine: Machine<Sequence>,
     now: Instant,
     nodes: Vec<Node>,
-    /// Of the account without a name.
+    /// The password of the default user.
     password: Option<&'static str>,
     locks: Vec<LockId>,
     ledger: Ledger,
@@ -80,7 +82,7 @@ impl World {
         }
         let config = config.build().expect("a configuration that works");
         let node = |(number, id)| {
-            // Two masters may be one server.
+            // Two masters may be the same server.
             let mut model = Master::new(if flags & 16 == 0 { number as u64 } else { number as u64 / 2 });
             if flags & 32 == 0 {
                 model.add_user("user", "secret");
@@ -114,7 +116,7 @@ impl World {
         match kind {
             0 => self.machine.connected(id, generation, self.now),
             1 => self.machine.closed(id, generation, cause(operation.byte()), self.now),
-            // Something late of an earlier connection, or of one that there never was.
+            // A late event of an earlier connection, or of one that never existed.
             2 => {
                 let generation = generation.wrapping_sub(1 + u32::from(operation.byte()));
                 self.machine.received(id, generation, operation.rest(), self.now);
@@ -133,7 +135,7 @@ impl World {
                 let number = operation.byte();
                 self.serve(node, number, Some(operation));
             }
-            // All is well.
+            // All masters answer.
             6 => {
                 for node in 0..self.nodes.len() {
                     self.machine.connected(self.nodes[node].id, self.nodes[node].generation, self.now);
@@ -226,7 +228,7 @@ impl World {
         }
     }
 
-    /// Bytes come in; the driver drains after each piece.
+    /// Bytes arrive in pieces, and the driver takes the outputs after each piece.
     fn receive(&mut self, node: usize, bytes: &[u8], number: u8) {
         self.received += bytes.len();
         let generation = self.nodes[node].generation;
@@ -236,8 +238,8 @@ impl World {
         }
     }
 
-    /// Time passes as a driver lets it pass, from wake to wake; a driver that comes to that too
-    /// seldom sees it jump.
+    /// Lets time pass as a driver sees it, from wake-up to wake-up. To a driver that runs too
+    /// seldom, it seems to jump.
     fn pass(&mut self, span: Duration) {
         let end = self.now + span;
         for _ in 0..40 {
@@ -297,13 +299,14 @@ impl World {
         panic!("{most} outputs after one input");
     }
 
-    /// All callers lose interest; then all is well, and a lock is to be had; then no master says
-    /// anything any more, and a minute later nothing is under way, and little has happened.
+    /// All callers cancel. Then all masters answer, and a lock must be granted. Then no master
+    /// sends anything any more; a minute later nothing may be under way, and the machine must not
+    /// have been woken often.
     fn end(&mut self) {
         for lock in std::mem::take(&mut self.locks) {
             self.machine.cancel(lock, self.now);
             self.ledger.cancelled(lock);
-            // The one behind it may come to its turn and end at once.
+            // The next lock in the queue may move to the front and end at once.
             self.drain();
         }
         self.heal();
@@ -326,7 +329,7 @@ impl World {
         }
         assert!(self.machine.is_idle() && !self.machine.holds_locks(), "{:?}", self.machine);
     }
-    /// Other servers, which accept every login, are behind all addresses, and every master votes
+    /// Puts other servers, which accept every login, behind all addresses. Every master must vote
     /// again soon.
     fn heal(&mut self) {
         for (number, node) in (1_000..).zip(&mut self.nodes) {
@@ -346,7 +349,7 @@ impl World {
         panic!("not all masters are back: {:?}", self.machine);
     }
 
-    /// Connections open, and everything is answered.
+    /// Opens connections, and answers everything.
     fn answer(&mut self) {
         for _ in 0..50 {
             for node in 0..self.nodes.len() {
@@ -373,7 +376,7 @@ fn cause(number: u8) -> Cause {
     }
 }
 
-/// From a millisecond to some years, or none at all.
+/// A span from a millisecond to some years, or zero.
 fn span(number: u8) -> Duration {
     Duration::from_millis(u64::from(number & 31) << [0, 3, 6, 8, 10, 14, 20, 32][usize::from(number >> 5)])
 }

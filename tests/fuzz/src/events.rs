@@ -1,4 +1,4 @@
-//! What a machine may tell about a lock, and when.
+//! Which events a machine may emit about a lock, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) struct Ledger {
 
 struct Entry {
     state: State,
-    /// The longest TTL that was asked for.
+    /// The longest TTL that was requested.
     ttl: Duration,
     /// When the caller stops waiting.
     wanted_until: Option<Instant>,
@@ -23,7 +23,7 @@ struct Entry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Sought,
-    /// Granted, and not taken by the caller yet.
+    /// The lock is granted, and the caller has not taken it yet.
     Granted,
     Held,
     Lost,
@@ -57,7 +57,7 @@ impl Ledger {
         }
     }
 
-    /// A lock that is still sought ends with its release, without a word.
+    /// A lock that is still sought ends with its release, without an event.
     pub(crate) fn released(&mut self, lock: LockId) {
         let Some(entry) = self.locks.get_mut(&lock) else { return };
         if entry.state == State::Sought {
@@ -112,8 +112,8 @@ impl Ledger {
         }
     }
 
-    /// Nothing is sought for longer than its caller waits, and the little that the last answers
-    /// take.
+    /// Checks that no lock is sought for longer than its caller waits, plus `patience` for the last
+    /// answers.
     pub(crate) fn no_caller_waits_too_long(&self, now: Instant, patience: Duration) {
         for (lock, entry) in &self.locks {
             if let (State::Sought, Some(until)) = (entry.state, entry.wanted_until) {
@@ -122,7 +122,7 @@ impl Ledger {
         }
     }
 
-    /// The clock has jumped to now, and no caller could be notified before.
+    /// The clock has jumped to `now`, so no caller could be notified before.
     pub(crate) fn leapt(&mut self, now: Instant) {
         for entry in self.locks.values_mut() {
             entry.wanted_until = entry.wanted_until.map(|until| until.max(now));

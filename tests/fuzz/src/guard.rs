@@ -6,8 +6,8 @@ use super::input::{expanded, pieces};
 use super::oracle::{Verdict, judge};
 use crate::wire::{Dialect, Reply, Scanner, ServerError, WireFault, decode};
 
-/// Panics if the guard lets anything through that it should not, or depends on how the bytes were
-/// split. Returns how many bytes there were.
+/// Panics if the guard lets anything through that it should not, or if its result depends on how
+/// the bytes were split. Returns the number of bytes.
 pub(crate) fn run(input: &[u8]) -> usize {
     let Some((number, bytes)) = input.split_first() else { return 0 };
     let bytes = expanded(bytes);
@@ -16,7 +16,7 @@ pub(crate) fn run(input: &[u8]) -> usize {
     let mut replies = 0;
     let each = |frame: &[u8]| {
         replies += 1;
-        // Some thousand that are alike would only take time.
+        // Checking thousands of similar replies would only take time.
         if replies < 200 {
             check(frame);
         }
@@ -61,7 +61,7 @@ fn receive(bytes: &[u8], number: u8, mut take: impl FnMut(&[u8])) -> Found {
     Found { lengths, fault: None }
 }
 
-/// Decodes a frame and looks at what it says.
+/// Decodes a frame and checks its contents.
 fn check(frame: &[u8]) {
     let [old, new] = [Dialect::Resp2, Dialect::Resp3].map(|dialect| {
         let reply = decode(dialect, frame).ok()?;
@@ -70,7 +70,8 @@ fn check(frame: &[u8]) {
         assert_eq!(again.as_ref(), Ok(&written), "the same bytes are the same reply");
         let size = Size::of(&reply, 0);
         assert!(size.depth <= 4 && size.elements <= 512 && size.bytes <= frame.len(), "{size:?}");
-        // The same in other words, as long as they are not longer than a reply may be.
+        // The reply written in the other form must be decoded alike, unless that form is longer
+        // than a reply may be.
         if judge(&written) == Verdict::Reply(written.len()) {
             let again = decode(Dialect::Resp3, &written).map(|reply| self::written(&reply));
             assert_eq!(again.as_ref(), Ok(&written), "{reply:?} in other words");

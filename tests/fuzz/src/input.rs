@@ -1,11 +1,11 @@
-//! How the bytes of a fuzzer become inputs. A byte that is changed, put in or left out changes
-//! little else.
+//! How the bytes of a fuzzer become inputs. Changing, adding or removing a byte affects only a
+//! small part of the input.
 
 use std::ops::Range;
 
 /// Separates two operations.
 const END: u8 = 0xff;
-/// Precedes a number n: the up to 16 bytes before it are repeated 16·n times.
+/// Precedes a number n. The bytes before this mark, up to 16, are repeated 16·n times.
 const AGAIN: u8 = 0xfe;
 const AGAIN_BYTES: usize = 16;
 
@@ -17,12 +17,12 @@ pub(crate) fn operations(input: &[u8]) -> impl Iterator<Item = Operation<'_>> {
     input.split(|byte| *byte == END).filter(|bytes| !bytes.is_empty()).map(Operation)
 }
 
-/// What is left of an operation.
+/// The rest of an operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation<'a>(&'a [u8]);
 
 impl<'a> Operation<'a> {
-    /// The next byte, 0 where there are no more.
+    /// The next byte, or 0 if there are no more.
     pub(crate) fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
@@ -34,13 +34,13 @@ impl<'a> Operation<'a> {
         usize::from(self.byte()) % limit.max(1)
     }
 
-    /// All that follows, as it is.
+    /// All remaining bytes, unchanged.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0
     }
 }
 
-/// Bytes as they are to be received: a short input can be as long as any limit.
+/// The bytes to receive, with repetitions carried out, so that a short input can reach any limit.
 pub(crate) fn expanded(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut bytes = bytes.iter().copied();
@@ -61,11 +61,12 @@ pub(crate) fn expanded(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Where `length` bytes are cut, as a number says: into single bytes, into pieces of about one
-/// length, or not at all.
+/// Splits `length` bytes. The number decides how: into single bytes, into pieces of similar length,
+/// or not at all.
 pub(crate) fn pieces(length: usize, number: u8) -> impl Iterator<Item = Range<usize>> {
     let longest = [1, 2, 3, 7, 16, 100, 4_096, usize::MAX][usize::from(number % 8)];
-    // No more than some thousand, or the longest inputs would keep the fuzzer from trying others.
+    // There are a few thousand pieces at most, or the longest inputs would take too much of the
+    // fuzzer's time.
     let (longest, shortest) = (longest.max(length / 512), length / 2_048 + 1);
     let (mut random, mut start) = (u64::from(number) + 1, 0);
     std::iter::from_fn(move || {

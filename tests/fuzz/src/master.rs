@@ -1,7 +1,7 @@
 //! The model master, with two clients that send it anything.
 //!
-//! An input is a list of operations, each a number that says which connection sends and how the
-//! bytes are split, one that says how much time has passed, and the bytes.
+//! An input is a list of operations. Each consists of a number that says which connection sends and
+//! how the bytes are split, another that says how much time has passed, and the bytes.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use quorlock_sim::{Flow, Master, Session};
 
 use super::input::{expanded, operations, pieces};
 
-/// A fixed reply (INFO, CONFIG GET) is no longer than this; the others echo what was sent.
+/// The longest reply with fixed contents (INFO, CONFIG GET). Other replies only echo what was sent.
 const MAX_FIXED_REPLY_BYTES: usize = 16 * 1024;
 
-/// Panics if the master says too much, or depends on how the bytes were split. Returns how many
-/// bytes there were.
+/// Panics if the master sends too much, or if its replies depend on how the bytes were split.
+/// Returns the number of bytes.
 pub(crate) fn run(input: &[u8]) -> usize {
     let (mut whole, mut split) = (Server::new(), Server::new());
     let (mut now, mut received) = (Duration::from_secs(1_700_000_000), 0);
@@ -27,7 +27,8 @@ pub(crate) fn run(input: &[u8]) -> usize {
         let before = whole.master.executed();
         let replies = whole.serve(client, &bytes, now, 7);
         let commands = usize::try_from(whole.master.executed() - before).unwrap_or(usize::MAX);
-        // What is read can be read again by every command, and the longest was sent before.
+        // Every command may read the same value again, and no value is longer than what was sent
+        // before.
         let limit = (commands + 1).saturating_mul(MAX_FIXED_REPLY_BYTES + 2 * received);
         assert!(replies.len() <= limit, "{} bytes for {commands} commands", replies.len());
         assert!(
@@ -52,7 +53,7 @@ impl Server {
         Self { master: Master::new(1), clients: [(); 2].map(|()| (Session::new(), Flow::Open)) }
     }
 
-    /// A client whose connection has been closed comes back over another one.
+    /// Serves a client's bytes. A client whose connection was closed comes back over another one.
     fn serve(&mut self, client: usize, bytes: &[u8], now: Duration, number: u8) -> Vec<u8> {
         let (session, flow) = &mut self.clients[client];
         if *flow == Flow::Close {

@@ -5,12 +5,13 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// What a run may have allocated at once beyond what its input's length explains.
+/// How many bytes a run may have allocated at once in addition to those for its input.
 const FREE_BYTES: usize = 4 << 20;
-/// Inputs are expanded, kept in several forms, and compared.
+/// How many bytes a run may have allocated at once for each byte of input: inputs are expanded,
+/// kept in several forms, and compared.
 const BYTES_A_BYTE: usize = 64;
 
-/// Runs a target; panics if it had too much memory at one time.
+/// Runs a target, and panics if it had too much memory allocated at once.
 pub(crate) fn bounded(input: &[u8], run: fn(&[u8]) -> usize) {
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();

@@ -1,4 +1,4 @@
-//! What a machine is connected to: a master, or a sentinel that names it.
+//! The other end of a machine's connection: a master, or a sentinel that names it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use quorlock_sim::{Flow, Master, Session};
 
 use super::input::next_random;
 
-/// A sequence is as good as randomness here.
+/// Random bytes for a machine: a plain sequence is enough here.
 pub(crate) struct Sequence(pub(crate) u64);
 
 impl Entropy for Sequence {
@@ -30,7 +30,7 @@ pub(crate) struct Node {
     is_sentinel: bool,
     /// The connection has been requested and is not reported as open yet.
     pub(crate) is_opening: bool,
-    /// What was written to it, and it has not read.
+    /// The bytes that were written to it and that it has not read.
     pub(crate) unread: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl Node {
         self.unread.clear();
     }
 
-    /// What it answers to all that was written to it.
+    /// Returns its answers to everything that was written to it.
     pub(crate) fn serve(&mut self, now: Duration) -> (Vec<u8>, Flow) {
         let (mut replies, unread) = (Vec::new(), std::mem::take(&mut self.unread));
         if !self.is_sentinel {

@@ -1,5 +1,5 @@
-//! The guard's rules once more, written as one would on a blackboard: recursively, and from the
-//! start at every call.
+//! The guard's rules in a second, simpler implementation: recursive, and from the start at every
+//! call.
 
 /// What a buffer starts with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -8,7 +8,7 @@ pub(crate) enum Verdict {
     Reply(usize),
     /// The beginning of a reply.
     More,
-    /// What can become no reply.
+    /// Bytes that cannot become a reply.
     Bad,
 }
 

@@ -1,5 +1,5 @@
-//! The committed corpus without a fuzzer: every file as it is, and damaged in the same ways every
-//! time.
+//! Runs the committed corpus without a fuzzer: every file unchanged, and damaged in ways that are
+//! the same every time.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -24,7 +24,7 @@ pub(crate) fn replay(target: &str, mutations: u64, run: fn(&[u8]) -> usize) {
     }
 }
 
-/// Runs a target; if it panics, says on what.
+/// Runs a target. If it panics, prints the input.
 fn attempt(run: fn(&[u8]) -> usize, input: &[u8], name: &str) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(input))) {
         eprintln!("{name}: b\"{}\"", input.escape_ascii());
@@ -45,7 +45,7 @@ impl Random {
     }
 }
 
-/// An input with a few bytes changed, put in, left out, or taken from another.
+/// An input with a few bytes changed, added, removed, or replaced by those of another input.
 fn mutated(inputs: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut input = inputs[random.below(inputs.len())].clone();
     for _ in 0..=random.below(4) {

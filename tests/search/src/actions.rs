@@ -41,7 +41,7 @@ pub(super) enum Action {
         client: usize,
         master: usize,
     },
-    /// The same, while an absent client has the key.
+    /// The master executes the next request of the connection while an absent client has the key.
     Refuse {
         client: usize,
         master: usize,
@@ -83,14 +83,14 @@ pub(super) enum Action {
         client: usize,
         master: usize,
     },
-    /// A request that was left behind is executed: the first of that connection's.
+    /// The first request that was left behind on a connection is executed.
     Late {
         client: usize,
         master: usize,
         place: usize,
         twice: bool,
     },
-    /// A key ends within the drift, or the entry of a sharer.
+    /// A key, or the entry of a sharer, expires within the drift.
     Expire {
         master: usize,
         resource: usize,
@@ -180,8 +180,8 @@ fn of_place(state: &State, master: usize, resource: usize, scenario: &Scenario, 
     }
 }
 
-/// Whether one client has all of its targets on all masters, and has not asked for more time: a
-/// quorum of them is left if one loses a key.
+/// Whether one client has all of its targets on all masters, and has not requested an extension.
+/// Then a quorum of masters is left if one loses a key.
 fn is_everywhere(state: &State, scenario: &Scenario) -> bool {
     (0..state.shape.clients).any(|client| {
         let owns = |key: Key| usize::from(key.client) == client;
@@ -199,7 +199,7 @@ fn of_client(state: &State, client: usize, scenario: &Scenario, book: &Book, act
         Stage::Alive => {}
     }
     let is_held = book.is_held(it.lock);
-    // Without time, it happens when the pause before an attempt is over.
+    // In an asynchronous scenario, a timer may fire whenever the lock is not held.
     let comes = |deadline| if scenario.asynchronous { !is_held } else { deadline <= it.now };
     if book.deadline(it.lock).is_some_and(comes) {
         actions.push(Action::Wake { client });
@@ -256,7 +256,7 @@ fn of_link(
             if scenario.overdue && usize::from(link.reported) < link.flight.len() {
                 actions.push(Action::Overdue { client, master });
             }
-            // A connection that will never be used again may as well stay.
+            // A connection that will never be used again need not end.
             let is_unused = is_done(state, client, book) || scenario.losses.is_none();
             let matters = !link.flight.is_empty() || !is_unused;
             if state.budgets.losses > 0 && matters {
@@ -301,10 +301,10 @@ pub(super) fn is_done(state: &State, client: usize, book: &Book) -> bool {
     it.stage == Stage::Ended || (it.is_alive() && book.is_parting(it.lock))
 }
 
-/// Whether an absent client may have this master's key when the request is executed, and that makes
-/// a difference.
+/// Whether an absent client may have this master's key when the request is executed, so that the
+/// result differs.
 fn may_be_refused(state: &State, client: usize, master: usize, item: Item, scenario: &Scenario) -> bool {
-    // Among three, no client is examined separately.
+    // With three clients, none is examined separately.
     let other = client ^ 1;
     let owns = |key: Key| usize::from(key.client) == client;
     let is_kept = |aim: &Aim| {

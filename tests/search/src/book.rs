@@ -52,12 +52,13 @@ pub(super) struct Book {
     config: Config,
     /// The claim of each client.
     wanted: Vec<Acquire>,
-    /// Whether it is looked at as what a lock ends, so that one which only waits for that is not
-    /// done.
+    /// Whether the result with which a lock ends is checked. Then a lock that only waits for its
+    /// end is not done yet.
     end_matters: bool,
     /// Whether permits are sought.
     permits: bool,
-    /// Of each client with each of its tokens, in each form; with an item of that claim.
+    /// The claims of each client, with each of its tokens and in each form, each with an item of
+    /// that claim.
     claims: Vec<(Claim, Item)>,
     entries: Vec<Entry>,
     numbers: HashMap<(Sought, u8), u32>,
@@ -159,7 +160,7 @@ impl Book {
         self.entry(lock).and_then(|entry| u8::try_from(entry.sought.seat()?).ok())
     }
 
-    /// Whether the lock has sent its last releases: what it hears from now on it only reports.
+    /// Whether the lock has sent its last releases. Further inputs only lead to reports.
     pub(super) fn is_parting(&self, lock: u32) -> bool {
         self.entry(lock).is_some_and(|entry| entry.is_parting)
     }
@@ -213,7 +214,8 @@ impl Book {
                     Input::Wake => sought.time_passed(at, &mut around),
                     Input::Take => handed = sought.take(at, &mut around),
                     Input::Extend { number, ttl } => {
-                        // A lock that is not held any more refuses, and nothing happens.
+                        // A lock that is not held any more refuses the extension, and nothing
+                        // happens.
                         let _ = sought.extend(u64::from(number), ttl_of(ttl), at, &mut around);
                     }
                     Input::Downgrade => {
@@ -259,8 +261,8 @@ impl Book {
         Reaction { lock, orders, told, handed: handed.map(tick_of) }
     }
 
-    /// A lock that has reported its end does nothing more, on any input: that is why one number
-    /// stands for all of them.
+    /// Checks that a lock that has reported its end does nothing more on any input. That is why one
+    /// number represents all such locks.
     fn assert_inert(&self, mut ended: Sought, at: Instant) {
         ended.drop_bid();
         assert_eq!(ended.deadline(), None, "a lock that has ended wants to be woken");
@@ -313,9 +315,9 @@ impl Book {
 
     /// The same lock with the masters exchanged: master `m` is in `places[m]` now.
     ///
-    /// It is found by going through its life again with the masters exchanged, so nothing needs to
-    /// look into a lock. That the shipped code treats all masters alike is what makes it the same
-    /// lock; the count of states with and without symmetry shows it.
+    /// It is found by repeating the lock's life with the masters exchanged, so nothing needs to
+    /// look into a lock. This is correct because the shipped code treats all masters alike, which
+    /// the counts of states with and without symmetry show.
     pub(super) fn turned(&mut self, lock: u32, places: [u8; MASTERS]) -> u32 {
         if let Some(&known) = self.turned.get(&(lock, places)) {
             return known;
@@ -338,7 +340,7 @@ fn sought_of(scenario: &Scenario, client: usize, config: &Config) -> Targets {
     }
 }
 
-/// The same as a value of the shipped code.
+/// The targets of these aims, as a value of the shipped code.
 fn targets_of(aims: &[Aim], config: &Config) -> Targets {
     let name = |resource| story::RESOURCES.get(resource).copied().expect("a resource that has a name");
     let target = |aim: &Aim| match *aim {
@@ -363,8 +365,8 @@ pub(super) fn ttl_of(ticks: u8) -> Ttl {
     Ttl::new(TICK * u32::from(ticks)).expect("a TTL of some ticks")
 }
 
-/// How many ticks a guard is valid whose round was sent at tick zero, counted here and not in the
-/// lock.
+/// For how many ticks a guard is valid whose round was sent at tick zero. The search counts this
+/// itself, independently of the lock.
 pub(super) fn validity_of(ticks: u8) -> u8 {
     let ttl = TICK.as_micros() * u128::from(ticks);
     let validity = ttl.saturating_sub(ttl / 100 + 2_000);

@@ -26,7 +26,7 @@ pub(super) struct Canon {
 }
 
 impl Canon {
-    /// The bytes of the state's representative: the least of all that a renaming of masters and of
+    /// The bytes of the state's representative: the smallest ones that any renaming of masters and
     /// clients gives.
     pub(super) fn bytes(&mut self, state: &State, symmetry: Symmetry, book: &mut Book) -> &[u8] {
         self.best.clear();
@@ -50,8 +50,7 @@ impl Canon {
         &self.best
     }
 
-    /// How many states there are that differ in names only from the one whose bytes were asked for
-    /// last.
+    /// How many states differ only in names from the one whose bytes were requested last.
     pub(super) fn names(&self, symmetry: Symmetry) -> u64 {
         let masters = if symmetry.masters { ORDERS.len() as u64 } else { 1 };
         masters * if symmetry.clients { 2 } else { 1 } / self.ways.max(1)
@@ -66,8 +65,8 @@ impl Canon {
         }
         let [first, second, third] = &self.columns;
         let compared = [first.cmp(second), first.cmp(third), second.cmp(third)];
-        // Only the least order of the columns counts, and among equal columns the least numbers of
-        // the locks.
+        // Only the order with the smallest columns counts, and among equal columns the one with the
+        // smallest numbers of locks.
         let is_least = |order: &&[u8; MASTERS]| !is_symmetric || is_sorted(**order, compared);
         let orders = if is_symmetric { ORDERS.as_slice() } else { &ORDERS[..1] };
         let (mut locks, mut least, mut ways) = ([u32::MAX; CLIENTS], None, 0);

@@ -16,15 +16,15 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Client {
     pub(super) stage: Stage,
-    /// The number in the book of locks; zero where there is none.
+    /// The lock's number in the book of locks; zero if there is none.
     pub(super) lock: u32,
     /// Ticks of its own clock since it began.
     pub(super) now: u8,
-    /// The tick at which its guard is not valid any more; zero where there is no guard.
+    /// The first tick at which its guard is not valid any more; zero if there is no guard.
     pub(super) guard: u8,
     /// The latest end of validity that any round sent so far can give, as the checker counts it.
     pub(super) bound: u8,
-    /// How many extensions it has asked for.
+    /// How many extensions it has requested.
     pub(super) extended: u8,
     /// How many tokens its former locks have drawn.
     pub(super) drawn: u8,

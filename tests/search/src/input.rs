@@ -8,7 +8,7 @@ use quorlock_core::{Cause, FencingToken};
 use super::item::Said;
 use super::state::MASTERS;
 
-/// A master's answer, as a connection passes it up.
+/// A master's answer, as a connection passes it to the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Heard {
     Said(Said),
@@ -63,7 +63,7 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// A number for it, different from every other input's.
+    /// A number for it, which no other input has.
     pub(super) fn code(self) -> u64 {
         match self {
             Self::Begin { kind, attempts, drawn } => {
@@ -112,11 +112,11 @@ fn place(places: [u8; MASTERS], master: u8) -> u8 {
     places.get(usize::from(master)).copied().unwrap_or(master)
 }
 
-/// A report of a lock to its caller. Instants are ticks of the client's clock: the first at which
+/// A report of a lock to its caller. An instant is the first tick of the client's clock at which
 /// the guard is not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Told {
-    /// With its fencing token, zero where it has none.
+    /// It is granted, with this fencing token; zero if it has none.
     Granted {
         until: u8,
         number: u8,
@@ -124,7 +124,7 @@ pub(super) enum Told {
     NotAcquired,
     /// It is not acquired because another holds it.
     HeldByAnother,
-    /// The votes were split, and it is going to try again.
+    /// The votes were split, and the lock tries again.
     Settles,
     Extended {
         until: Option<u8>,

@@ -5,17 +5,17 @@ use quorlock_core::internals::Action;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Said {
-    /// The token was there, or is now.
+    /// The master has the token now, or had it until now.
     Yes,
-    /// The same, and this is the counter.
+    /// The same, with the master's counter.
     Counted(u8),
-    /// It did not.
+    /// The master does not have the token.
     No,
     /// Another client's token is there (to an undo, and to an acquisition by script).
     Holder,
     /// The master has lost its keys and does not vote yet (only to an acquisition).
     Quarantined,
-    /// It has set this seat (only to a request for any).
+    /// The master has assigned this seat (only to a request for any seat).
     Seat(u8),
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Three bits for it.
+    /// Its code of three bits.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Sought => 0,
@@ -50,14 +50,14 @@ impl Form {
     }
 }
 
-/// One request on its way: what is done, with which of the client's tokens, for how long, for which
-/// round, and up to which number the counter is to be raised.
+/// One request on its way: its action, which of the client's tokens it is about, its TTL, its
+/// round, and the number to which the counter is raised.
 ///
-/// The lower half is all that there is where nothing is numbered, put back or quarantined: action
-/// (2 of 3 bits), attempt (2), TTL in ticks (4), round (4, zero is "no waiter"), what was said
-/// (2), and two marks of left-behind requests. The upper half: the action's third bit, the number
-/// to raise to (4), the number that was said (4), whether "no" is a quarantine or "yes" is a seat,
-/// and the claim's form (3).
+/// If nothing is numbered, restored or quarantined, only the lower half is used: action (2 of 3
+/// bits), attempt (2), TTL in ticks (4), round (4, zero is "no waiter"), what was said (2), and two
+/// marks of left-behind requests. The upper half: the action's third bit, the number to raise to
+/// (4), the number that was said (4), whether "no" is a quarantine or "yes" is a seat, and the
+/// claim's form (3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(super) struct Item(pub(super) u32);
 
@@ -80,7 +80,7 @@ impl Item {
             Action::Undo => 3,
             Action::Raise => 1 << 16,
             Action::Heal => 1 << 16 | 1,
-            // Of no lock, so that no search meets them.
+            // These are not requests of a lock, so no search meets them.
             Action::Attend => 1 << 16 | 2,
             Action::Open => 1 << 16 | 3,
             Action::Track
@@ -113,7 +113,7 @@ impl Item {
         Form::of(self.bits(26, 7))
     }
 
-    /// Whether the other is about the same claim.
+    /// Whether both items are about the same claim.
     pub(super) fn is_of(self, other: Self) -> bool {
         (self.attempt(), self.form()) == (other.attempt(), other.form())
     }
@@ -174,7 +174,8 @@ impl Item {
         Self(self.0 & !Self::SAID | said)
     }
 
-    /// The same without a client: a release is a release whether or not it reads the key.
+    /// The same request without a client that waits for the answer: a release that also reads the
+    /// key is then a plain release.
     pub(super) fn for_nobody(self) -> Self {
         let action = if self.action() == Action::Undo { Action::Release } else { self.action() };
         let item = Self::new(action, self.attempt(), self.ttl(), 0).raising_to(self.number());
@@ -182,8 +183,8 @@ impl Item {
         self.said().map_or(item, |said| item.executed(said))
     }
 
-    /// As it is left behind on a connection that is given up: without a way home, and without what
-    /// only debts need.
+    /// The request as it is left behind on a connection that is given up: its answer cannot arrive,
+    /// and what only debts need is removed.
     pub(super) fn left_behind(self, is_first: bool) -> Self {
         let ttl = if self.action().clears() { 0 } else { self.ttl() };
         let action = if self.action() == Action::Undo { Action::Release } else { self.action() };

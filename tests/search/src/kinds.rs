@@ -4,10 +4,10 @@ use super::scenario::{Aim, Flaw, Scenario};
 
 const WRITES: &[Aim] = &[Aim::Write(0)];
 const READS: &[Aim] = &[Aim::Read(0)];
-/// Any of the seats of one permit, and of two.
+/// The claims of a permit of a semaphore with one seat, and with two.
 const ONE_SEAT: &[Aim] = &[Aim::Write(0)];
 const TWO_SEATS: &[Aim] = &[Aim::Write(0), Aim::Write(1)];
-/// Two batches that have one resource in common.
+/// The claims of two batches that have one resource in common.
 const FIRST_TWO: &[Aim] = &[Aim::Write(0), Aim::Write(1)];
 const LAST_TWO: &[Aim] = &[Aim::Write(1), Aim::Write(2)];
 
@@ -217,7 +217,8 @@ impl Scenario {
         name: "read-fenced",
         about: "no assumption about time: a reader and a writer, numbered; keys vanish, answers are lost, requests come late",
         claims: [READS, WRITES, &[]],
-        // A reader does not count up, so one that is ahead of the others needs two.
+        // A reader does not increment counters, so it takes a counter of two for one master to be
+        // ahead of the others.
         counted: 2,
         ..Self::FENCED
     };

@@ -11,12 +11,12 @@
 //!
 //! # What is the shipped code, and what is a model
 //!
-//! Locks are the shipped ones: every answer, command and deadline goes into the code in `lock`,
-//! what that reports into the bid of `waiting`, with the tally and the arithmetic of `protocol`,
-//! and their orders and reports are the next steps. A lock is deterministic, so each of its steps
-//! is run once and remembered. Connections are a model, request by request and without bytes, that
-//! follows `connection` function by function (`links.rs`). Masters are a model of `SET NX PX` and
-//! of the scripts in `wire` (`scripts.rs`).
+//! Locks are the shipped ones: every answer, command and deadline is an input of the code in
+//! `lock`, whose reports are inputs of the bid in `waiting`, with the tally and the arithmetic of
+//! `protocol`. The resulting orders and reports are the next steps. A lock is deterministic, so
+//! each of its steps is run once and remembered. Connections are a model without bytes, which
+//! handles one request at a time and follows `connection` function by function (`links.rs`).
+//! Masters are a model of `SET NX PX` and of the scripts in `wire` (`scripts.rs`).
 //!
 //! Between any two steps, any other step may come: a request is executed, an answer arrives, a
 //! connection ends or is given up, requests that were left behind on it are executed late, twice or
@@ -25,42 +25,44 @@
 //!
 //! # What is checked after every step
 //!
-//! The variants of [`Violation`]. The strongest: a valid guard has a quorum of unexpired keys. The
-//! checker counts for itself: the quorum, the end of validity, the guard that the caller trusts.
+//! The properties are the variants of [`Violation`]. The strongest one is that a valid guard has a
+//! quorum of unexpired keys. The checker computes the quorum, the end of validity, and the guard
+//! that the caller trusts, independently of the code under test.
 //!
 //! # Why the search is complete
 //!
-//! Each of these simplifications loses no behaviour, or adds some. So a search that finds nothing
-//! has not missed anything.
+//! None of these simplifications loses a behaviour; some add behaviours. So a search that finds
+//! nothing has not missed anything.
 //!
-//! - *Time* goes in ticks of 2 ms, and any number of things happen within one. With TTL = n ticks,
-//!   TTL − drift lies a little before tick n − 1, so a guard is valid at ticks 0 to n − 2 after its
-//!   first send, and its keys may expire from tick n − 1 on: `early` is one tick, which is as much
-//!   as the drift allows and nothing less. With two ticks there are two holders
-//!   ([`Scenario::DRIFT`]). Clocks that differ are keys that end early or late by their client's
-//!   clock, each key on its own; clients' clocks are never compared with each other, so a client's
-//!   clock counts from its own beginning, and stops when nothing depends on it.
-//! - *Timeouts* come at any time at all, earlier and later than the configured ones.
-//! - *Tokens* go by their client and attempt, rounds by their number within the lock.
+//! - *Time* is counted in ticks of 2 ms, and any number of steps happen within one tick. With TTL =
+//!   n ticks, TTL − drift lies a little before tick n − 1. So a guard is valid at ticks 0 to n − 2
+//!   after its first send, and its keys may expire from tick n − 1 on: `early` is one tick, exactly
+//!   as much as the drift allows. With two ticks there are two holders ([`Scenario::DRIFT`]).
+//!   Clocks that differ are modelled as keys that end early or late by their client's clock, each
+//!   key independently. Clients' clocks are never compared with each other, so a client's clock
+//!   counts from its own beginning, and stops when nothing depends on it.
+//! - *Timeouts* happen at any time, earlier or later than configured.
+//! - *Tokens* are identified by their client and attempt, and rounds by their number within the
+//!   lock.
 //! - *A connection that is not ready* keeps requests until it is open or until they are refused,
-//!   both at any time. A master that is known to be down refuses at once; that is the second of
-//!   these at its earliest.
-//! - *With unbounded loss* a connection on which nothing is on its way may have ended: then it is
-//!   taken to be opening.
+//!   both at any time. A master that is known to be down refuses at once, which is the earliest
+//!   case of the second.
+//! - *With unbounded loss*, a connection on which nothing is on its way may have ended, so it
+//!   counts as opening.
 //! - *Requests that were left behind* on a connection keep their order there; between connections
 //!   there is no order. A release that was left behind twice may be executed any number of times.
-//!   Where a token can never be on a master again, its releases and extensions there are forgotten.
-//! - *A client that has ended* takes its answers at once; they have no effect. This loses only
+//!   If a token can never be on a master again, its releases and extensions there are forgotten.
+//! - *A client that has ended* receives its answers at once, without effect. This loses only
 //!   further releases of a token that is no longer used, on connections that ended before an answer
 //!   came.
-//! - *A client that will never hold the lock again* is examined separately. For the other client,
-//!   it becomes one that may refuse it each master at any time where its key is or may still
-//!   arrive. Alone, it is run to its end, while the other may refuse it every master at any time.
-//!   This depends on one fact: no request touches a key with another token. That is checked with
-//!   every request that is executed. Counters are changed by all clients' requests, so where grants
-//!   are numbered no client is examined separately. For the same reason a scenario with one client
-//!   `alone` among such others covers any number of clients: a client with a quorum of keys that no
-//!   other one touches excludes all of them.
+//! - *A client that will never hold the lock again* is examined separately. In the state of the
+//!   other client, it becomes absent: on each master where its key is or may still arrive, it may
+//!   refuse the other client at any time. In another state it runs alone to its end, while the
+//!   other client may refuse it on every master at any time. This depends on one fact, which is
+//!   checked at every executed request: no request touches a key with another token. Counters are
+//!   changed by all clients' requests, so if grants are numbered, no client is examined separately.
+//!   For the same reason a scenario with one client `alone` among such others covers any number of
+//!   clients: a client with a quorum of keys that no other touches excludes all of them.
 //! - *Names*: masters may be exchanged, and clients that are alike. The representative is the
 //!   smallest of all renamings; a lock is renamed by repeating its inputs. [`Report::named`] counts
 //!   the states with names, and a search [without symmetry](Search::without_symmetry) must find the
@@ -79,57 +81,56 @@
 //! may be executed at any later time, an acquisition may be refused, and an answer may never come.
 //! Counters survive. Nothing is said about validity there, and only the numbers of grants are
 //! checked: no two are the same, and one that was decided before another's first send is smaller.
-//! Each of these loses no behaviour, or adds some:
+//! None of these simplifications loses a behaviour; some add behaviours:
 //!
-//! - *Clocks* do not advance, so a grant never comes too late. A late grant would be one that is
-//!   not reported: a reported grant does the same to the masters, and has stricter conditions.
-//! - *Releases* are not sent. A key that vanishes is one that was released, and what a release
-//!   finds is only reported.
+//! - *Clocks* do not advance, so a grant never comes too late. A grant that came too late would not
+//!   be reported. A reported grant has the same effect on the masters, and stricter conditions.
+//! - *Releases* are not sent. A key that was released is one that vanishes, and the result of a
+//!   release is only reported.
 //! - *A lock that was granted* and is not to be extended is left at once; its client starts again
-//!   where it seeks more than one.
+//!   if it requests more than one.
 //! - *Requests of attempts that are over* count as left behind on their own connections.
 //!   Their answers are lost.
 //! - *A key of an attempt that is over*, with no request of it on its way, is removed: it could
 //!   only cause refusals, which may happen anyway.
 //! - *A connection that is lost* is followed by the next one at once.
-//! - *Numbers that were granted* are forgotten where no grant to come is compared with them.
+//! - *Numbers that were granted* are forgotten once no later grant is compared with them.
 //!
 //! # Several resources, and shared ones
 //!
 //! A claim is of up to three resources, each written or read. [`Aim`] says what two clients must
 //! not hold at once, independently of the code under test.
 //!
-//! - *Keys of one batch* end each by itself within the drift, although a script gives them one end.
-//! - *Entries* of sharers end each by itself; the key with the sentinel ends with the
-//!   longest, or outlives it within the drift.
-//! - *Entries that have ended* are gone at once. A script that finds its own entry refuses; here it
-//!   continues.
+//! - *Keys of one batch* end independently of each other within the drift, although a script gives
+//!   them one expiry.
+//! - *Entries* of sharers end independently of each other. The key with the sentinel ends with the
+//!   entry that lives longest, or outlives it within the drift.
+//! - *Entries that have ended* are gone at once. A script refuses if it finds its own entry
+//!   expired; here it continues.
 //! - *A crowd* is any number of readers: one arrives and the last one leaves at any time, and the
 //!   key lives while one is there. Readers affect each other only through the key, so a reader and
 //!   a writer beside a crowd cover any number of readers.
 //! - *A downgrade* changes the holder's own view at once. Requests on their way keep the form in
 //!   which they were sent.
-//! - *Numbers*: a writer's is larger than every one granted before its first send, a reader's at
-//!   least as large as every writer's.
+//! - *Numbers*: a writer's number is larger than every number granted before its first send. A
+//!   reader's number is at least as large as every such writer's.
 //! - *Three clients* are never examined separately.
 //! - *Permits*: the seats are the resources, and the first master assigns them to all clients.
-//!   Clients are not examined separately, and masters are not exchanged. Two guards must not be of
-//!   one seat, and no more be valid than there are seats.
+//!   Clients are not examined separately, and masters are not exchanged. Two valid guards must not
+//!   have the same seat, and no more guards may be valid than there are seats.
 //!
 //! A [`Flaw`] breaks the masters, or a caller, so that tests can show that the search finds it.
 //!
 //! # Masters that lose their keys
 //!
-//! Without quarantine that is outside the assumptions. With it a master refuses acquisitions until
-//! the longest life of any key has passed since its crash, an instant earlier by as much as clocks
-//! may differ, and takes keys that are put back meanwhile. A master in quarantine counts with the
-//! keys that a valid guard must have: it gives no client a vote.
+//! Without quarantine this is outside the assumptions. With it, a master refuses acquisitions after
+//! its crash for the longest life of any key, or a little less, because clocks may differ. It
+//! accepts keys that are restored. It counts as holding a guard's keys, because it gives no vote.
 //!
 //! # Failovers
 //! Two separate searches go through every order of replication, promotions and requests in a group
 //! of a primary with replicas. [`Failover`] has two whole machines, from the bytes up, and model
-//! servers that execute those bytes. [`Group`] is a model alone, which is smaller and so goes
-//! further.
+//! servers that execute those bytes. [`Group`] is a model alone, smaller, and so goes further.
 //!
 //! # Fair waiting
 //!
@@ -139,10 +140,10 @@
 //! # What it does not cover
 //!
 //! Bytes and how they are split; answers that are errors, and scripts that must be sent again; full
-//! pipelines; one server behind two addresses; want marks, groups, windows of several, and entries
-//! that are lost while their key stays; other numbers of masters than three; more than two
-//! attempts; TTLs of more than a few ticks. Pauses and renewals come at one of the instants that
-//! their spread allows. The table of what was searched is in `tests/PROOFS.md`.
+//! pipelines; one server behind two addresses; want marks, groups, windows of several seats, and
+//! entries that are lost while their key stays; other numbers of masters than three; more than two
+//! attempts; TTLs of more than a few ticks. Pauses and renewals happen at only one of the instants
+//! that their spread allows. The table of what was searched is in `tests/PROOFS.md`.
 
 mod actions;
 mod book;
@@ -195,8 +196,8 @@ pub struct Search {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Different visited states, one for each class of states that differ only in names. They are
-    /// distinguished by 64 bits: that any two of n have the same has a probability below n²/2⁶⁵,
-    /// which is 3 in a million for ten million states.
+    /// distinguished by fingerprints of 64 bits. The probability that any two of n states have the
+    /// same fingerprint is below n²/2⁶⁵, which is 3 in a million for ten million states.
     pub states: usize,
     /// How many states they represent, with every master and every client distinguished by name.
     pub named: u64,
@@ -206,9 +207,9 @@ pub struct Report {
     pub depth: usize,
     /// Whether every state was visited.
     pub complete: bool,
-    /// States of a single lock that were met.
+    /// How many states of a single lock were visited.
     pub locks: usize,
-    /// Steps of the shipped lock that were run, each once.
+    /// How many steps of the shipped lock were run, each once.
     pub lock_steps: usize,
     /// The shortest path to a violation, if there is one.
     pub counterexample: Option<Counterexample>,
@@ -267,8 +268,8 @@ impl Search {
         self
     }
 
-    /// Goes through the states, nearest first, until there are none left, one must not be, or the
-    /// bound is reached.
+    /// Goes through the states, nearest first, until there are none left, a violation is found, or
+    /// the bound is reached.
     ///
     /// `progress` is called occasionally with the depth and the number of states so far.
     pub fn run(&self, mut progress: impl FnMut(usize, usize)) -> Report {
@@ -337,7 +338,7 @@ impl Search {
         violation: Violation,
     ) -> Counterexample {
         let mut actions = Vec::new();
-        // The states on the way, each as the representative that the search met.
+        // The states on the way, each as the representative that the search visited.
         let mut marks = Vec::new();
         let mut state = world.initial();
         for &ordinal in path {
@@ -375,7 +376,7 @@ impl Search {
     }
 }
 
-/// The states of one depth, one behind the other as bytes.
+/// The states of one depth as bytes, one after the other.
 #[derive(Default)]
 struct Level {
     bytes: Vec<u8>,

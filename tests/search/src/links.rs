@@ -18,7 +18,7 @@ impl World {
         }
     }
 
-    /// As `Connection::submit`, `queue` and `refuse`.
+    /// Follows `Connection::submit`, `queue` and `refuse`.
     pub(super) fn submit(&mut self, state: &mut State, client: usize, master: usize, item: Item) {
         if self.scenario.asynchronous && item.action().clears() {
             return;
@@ -32,9 +32,9 @@ impl World {
             Mode::Opening => {
                 let unsent = |other: &Item| other.action() == Does::Acquire && other.is_of(item);
                 let place = link.queued.as_slice().iter().position(unsent);
-                // An undo is awaited, and follows its acquisition.
+                // An undo has a client that waits for it, so it is sent behind its acquisition.
                 match place.filter(|_| item.action() == Does::Release) {
-                    // Its acquisition has not left, so there is nothing to release.
+                    // The acquisition has not been sent, so there is nothing to release.
                     Some(place) => {
                         link.queued.remove(place);
                         self.answer(client, master, item, Heard::Said(Said::No));
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// As `Connection::fail_queued` and `refuse`.
+    /// Follows `Connection::fail_queued` and `refuse`.
     pub(super) fn refuse_queued(&mut self, state: &mut State, client: usize, master: usize) {
         let link = state.link_mut(client, master);
         let queued = link.queued.take();
@@ -58,8 +58,8 @@ impl World {
         }
     }
 
-    /// As `Connection::give_up`: releases are written behind the unanswered acquisitions, and all
-    /// that was not answered is reported as possibly undone.
+    /// Follows `Connection::give_up`: releases are written behind the unanswered acquisitions, and
+    /// all requests without an answer are reported as possibly undone.
     pub(super) fn give_up(&mut self, state: &mut State, client: usize, master: usize, stale: bool) {
         let link = state.link_mut(client, master);
         let flight = link.flight;
@@ -82,7 +82,7 @@ impl World {
         state.link_mut(client, master).mode = Mode::Opening;
     }
 
-    /// As `Connection::lose`.
+    /// Follows `Connection::lose`.
     pub(super) fn close(
         &mut self,
         state: &mut State,
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// As `Connection::fail_flight`.
+    /// Follows `Connection::fail_flight`.
     fn fail_flight(&mut self, state: &mut State, client: usize, master: usize, fate: Fate, stale: bool) {
         let link = state.link_mut(client, master);
         let (flight, reported) = (link.flight.take(), usize::from(std::mem::take(&mut link.reported)));

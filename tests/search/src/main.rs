@@ -54,12 +54,12 @@ fn help() {
     println!("search SCENARIO [--states N] [--names] [--mermaid] [--quiet]\n");
     println!("Goes through every state of the shipped lock, nearest first, and checks each.");
     println!(
-        "Ends with 0 where every state that was met may be, with 1 and a timeline where one must not be.\n"
+        "Exit codes: 0, all visited states are allowed; 1, one is a violation, whose timeline is printed.\n"
     );
-    println!("  --states N  end when N states have been met");
-    println!("  --names     tell masters and clients apart by name: the same states, several times each");
+    println!("  --states N  end when N states have been visited");
+    println!("  --names     distinguish masters and clients by name: the same states, several times each");
     println!("  --mermaid   print the timeline as a Mermaid sequence diagram");
-    println!("  -q, --quiet do not tell how far it is\n");
+    println!("  -q, --quiet do not report progress\n");
     println!("Scenarios:");
     for scenario in Scenario::NAMED {
         println!("  {:<14} {}", scenario.name, scenario.about);

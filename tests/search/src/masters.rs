@@ -42,7 +42,7 @@ impl World {
         let after = stands.places;
         self.story.executes(client, master, item, said, is_late);
         if self.scenario.flaw.is_some() {
-            // The search finds the consequences.
+            // No check here: the search finds the consequences of the flaw.
             return Ok(said);
         }
         properties::executed(&before, &after, item.action(), own)?;
@@ -65,7 +65,7 @@ impl World {
         let is_told = item.action() == Does::Undo || item.action() == Does::Acquire && is_script;
         let said = if is_told { Said::Holder } else { Said::No };
         if item.action().clears() {
-            // The rest of its own claim is still removed.
+            // The other keys of its own claim are still removed.
             let owns = |key: Key| (usize::from(key.client), key.attempt) == (client, item.attempt());
             state.master_mut(master).places.iter_mut().for_each(|place| place.keep(|key| !owns(key)));
         }
@@ -74,11 +74,11 @@ impl World {
         said
     }
 
-    /// Readers of the first resource that are not examined one by one: one of them comes, or the
-    /// last of them goes.
+    /// Readers of the first resource that are not examined individually: one of them comes, or the
+    /// last one leaves.
     pub(super) fn crowd(&self, does: Does, master: &mut Master) {
         let flaw = self.scenario.flaw;
-        // The life of the one that comes matters where it can harm.
+        // The life of the new reader matters only with the flaw, where a short life does harm.
         let life = if flaw == Some(Flaw::KeyEndsWithTheLastReader) { 1 } else { LONG };
         let own = Key { client: CROWD, attempt: 0, life, is_late: false };
         let item = Item::new(does, 0, 0, 0);
@@ -109,8 +109,8 @@ impl World {
         self.execute(state, client, master, item, true).map(|_| ())
     }
 
-    /// A tick of all clocks. A client's clock that nothing depends on any more stops, so
-    /// that there is an end of states.
+    /// A tick of all clocks. A client's clock stops once nothing depends on it any more, so that
+    /// the number of states is finite.
     pub(super) fn tick(&mut self, state: &mut State) {
         for client in state.clients_mut().iter_mut().filter(|client| client.is_alive()) {
             let is_awaited = self.book.deadline(client.lock).is_some_and(|deadline| client.now < deadline);

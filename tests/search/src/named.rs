@@ -3,8 +3,7 @@
 use super::scenario::{Aim, Scenario};
 
 impl Scenario {
-    /// Two clients, one attempt each, a network that neither loses nor closes anything but has any
-    /// delay.
+    /// Two clients, one attempt each, on a network with any delay that loses and closes nothing.
     pub const DELAY: Self = Self {
         name: "delay",
         about: "two clients, one attempt each, unbounded delay, no loss",
@@ -55,14 +54,14 @@ impl Scenario {
     /// Any number of connections end or are given up, any number of times.
     pub const LOSS: Self = Self {
         name: "loss",
-        about: "two clients, one attempt each, unbounded delay, and connections that end or are given up as often as they like",
+        about: "two clients, one attempt each, unbounded delay, and connections that end or are given up any number of times",
         ttl: 3,
         losses: None,
         ..Self::DELAY
     };
 
-    /// Single tries at the same time, of which one must not be told that another holds the lock
-    /// unless the other gets it or may.
+    /// Single tries at the same time. One of them must not be told that another holds the lock,
+    /// unless the other gets the lock or may get it.
     pub const TRIES: Self = Self {
         name: "tries",
         about: "two clients with a single try each, and a crash of a master that keeps its keys: not both are told that another holds it",
@@ -101,7 +100,7 @@ impl Scenario {
         ..Self::DELAY
     };
 
-    /// Clocks that are further apart than the drift: outside what the protocol assumes.
+    /// Clocks that differ by more than the drift: outside what the protocol assumes.
     pub const DRIFT: Self = Self {
         name: "drift",
         about: "masters' clocks faster than the drift allows: outside the assumptions, and two guards are valid at once",
@@ -171,7 +170,7 @@ impl Scenario {
     /// should.
     pub const OVERDUE: Self = Self {
         name: "overdue",
-        about: "answers that are reported as late and come yet, one lost connection, masters whose clocks are slow or fast",
+        about: "answers that are reported as late and arrive after all, one lost connection, masters whose clocks are slow or fast",
         overdue: true,
         late: 1,
         ..Self::ONE_LOSS
@@ -216,7 +215,7 @@ impl Scenario {
     /// One client among any number of others whose answers are reported as late.
     pub const ALONE_OVERDUE: Self = Self {
         name: "alone-overdue",
-        about: "one client among any number of others: an extension, late answers that come yet, a connection that ends",
+        about: "one client among any number of others: an extension, late answers that arrive after all, a connection that ends",
         extension_ttls: &[5],
         overdue: true,
         ..Self::ALONE_EXTEND
@@ -276,12 +275,12 @@ impl Scenario {
     /// The same over connections that end.
     pub const FENCED_AGAIN_LOSS: Self = Self {
         name: "fenced-again-loss",
-        about: "the same, and connections that end as often as they like",
+        about: "the same, and connections that end any number of times",
         losses: None,
         ..Self::FENCED_AGAIN
     };
 
-    /// The same as the first, with an acquisition that comes twice.
+    /// The same as [`Scenario::FENCED`], with an acquisition that is executed twice.
     pub const FENCED_TWICE: Self = Self {
         name: "fenced-twice",
         about: "no assumption about time, no lost answers, and an acquisition that is executed once more at any later time",

@@ -1,17 +1,16 @@
-//! What a master keeps of each resource: the token of a writer, or the entries of the sharers of
-//! it.
+//! What a master keeps for each resource: the token of a writer, or the entries of the sharers.
 
 use super::row::Row;
 
 /// Resources in the world.
 pub(super) const RESOURCES: usize = 3;
-/// The client of the entry that stands for all readers that are not searched one by one.
+/// The client of the entry that represents all readers that are not examined individually.
 pub(super) const CROWD: u8 = 3;
 /// The life of that entry, and of a key that it keeps: unlimited.
 pub(super) const LONG: u8 = 15;
 
-/// A token on a master: whose it is, how many ticks it lives, and whether it is there, or lives
-/// that long, because of a request that its client had left behind.
+/// A token on a master: the client and attempt, how many ticks it lives, and whether its presence
+/// or its life is due to a request that its client had left behind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Key {
     pub(super) client: u8,
@@ -69,14 +68,15 @@ impl Place {
         self.written().is_some_and(|key| key.is_of(own))
     }
 
-    /// Sets the token of a writer, or moves its end away from now.
+    /// Sets the token of a writer, or moves its end to a later time.
     pub(super) fn write(&mut self, own: Key) {
         let key = self.written().map_or(own, |stood| stood.or_longer(own));
         self.clear();
         self.keys.push(key);
     }
 
-    /// Sets an entry, or moves its end away from now. If a writer's token is there, it is its own.
+    /// Sets an entry, or moves its end to a later time. If a writer's token is there, it is the
+    /// client's own.
     pub(super) fn enter(&mut self, own: Key) -> Key {
         let entry = self.of(own).map_or(own, |stood| stood.or_longer(own));
         self.keys = self.keys.filtered(|key| self.shared > 0 && !key.is_of(own));
@@ -95,7 +95,7 @@ impl Place {
         *self = Self::default();
     }
 
-    /// Removes the keys that must not be kept; a sentinel stays.
+    /// Removes the keys for which `keep` is false. A sentinel stays.
     pub(super) fn keep(&mut self, keep: impl Fn(Key) -> bool) {
         self.keys = self.keys.filtered(keep);
     }
@@ -144,8 +144,8 @@ impl Place {
         self.keys.as_mut_slice().sort_unstable_by_key(|key| (key.client, key.attempt));
     }
 
-    /// An encoding: the number of keys, the sentinel's life and a mark, then two bytes for each
-    /// key.
+    /// Writes the resource: the number of keys, the sentinel's life and a mark, then two bytes for
+    /// each key.
     pub(super) fn write_bytes(mut self, is_swapped: bool, mark: bool, out: &mut Vec<u8>) {
         if is_swapped {
             self = self.swapped();
@@ -157,7 +157,7 @@ impl Place {
         }
     }
 
-    /// What was written, with its mark; `take` takes two bytes.
+    /// Reads what was written, and its mark. `take` returns the next two bytes.
     pub(super) fn read_bytes(head: u8, mut take: impl FnMut() -> [u8; 2]) -> (Self, bool) {
         let mut place = Self { shared: head >> 3 & 15, ..Self::default() };
         for _ in 0..head & 7 {

@@ -1,4 +1,4 @@
-//! What must be true, checked after every step.
+//! The properties that are checked after every step.
 
 use std::fmt;
 
@@ -20,19 +20,19 @@ pub enum Violation {
     TwoHolders,
     /// More guards of a semaphore are valid than it has permits.
     TooManyHolders,
-    /// A guard is valid, and fewer than a quorum of masters hold its token for all that it is
-    /// about.
+    /// A guard is valid, but fewer than a quorum of masters hold its token for all of its
+    /// resources.
     GuardWithoutKeys,
-    /// A guard is valid for longer than the first send of any of its rounds, plus the TTL, less the
-    /// drift, allows.
+    /// A guard is valid after the latest of these instants, one for each of its rounds: the first
+    /// send, plus the TTL, minus the drift.
     ValidForTooLong,
     /// A grant was reported or handed out after its validity had ended.
     GrantedTooLate,
-    /// An extension made a guard valid that was not any more.
+    /// An extension made a guard valid that was no longer valid.
     Revived,
     /// An extension shortened validity.
     Shortened,
-    /// A request touched a key with another token than its own, or put one where it must not.
+    /// A request touched a key with another token than its own, or set a key where it must not.
     TouchedForeignKey,
     /// Two grants have the same number.
     NumberTwice,
@@ -41,7 +41,7 @@ pub enum Violation {
     NumberTooSmall,
     /// A token that is no longer needed is on a master that answers, and no request will remove it.
     KeyLeft,
-    /// A lock waits, and there is nothing that it could wait for.
+    /// A lock waits, although nothing can happen that it could wait for.
     Stuck,
     /// Both clients were told that another holds the lock, and neither was granted it.
     NobodyHasIt,
@@ -104,7 +104,7 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
             let aims = if scenario.permits { seat_aims(seat(client)) } else { scenario.aims_of(client) };
             master.quarantine > 0 || aims.iter().all(|aim| master.place(aim.resource()).keys().any(is_own))
         };
-        // Counted here and not by the code that is searched.
+        // The quorum is counted here, and not by the code under test.
         let is_quorum = 2 * state.masters.iter().filter(has).count() > MASTERS;
         if scenario.guards_have_keys && it.has_valid_guard() && !is_quorum {
             return Err(Violation::GuardWithoutKeys);
@@ -143,9 +143,9 @@ fn is_awaited(state: &State, client: usize) -> bool {
     state.masters.iter().any(|master| asks(master.link(client)))
 }
 
-/// A master executed a request with the token of `own`. It touches a key with that token only, and
-/// only an acquisition makes one: that is what allows a client that will never hold the lock again
-/// to be looked at apart.
+/// Checks a request with the token of `own` that a master has executed. It may touch only keys with
+/// that token, and only an acquisition may create one. This is why a client that will never hold
+/// the lock again can be examined separately.
 pub(super) fn executed(before: &Places, after: &Places, action: Action, own: Key) -> Result<(), Violation> {
     let is_foreign = |key: &Key| !key.is_of(own);
     let is_fine = |(was, now): (&Place, &Place)| {
@@ -166,9 +166,9 @@ pub(super) fn granted(client: &Client, until: u8) -> Option<Violation> {
     }
 }
 
-/// A lock was granted with this number, and writers with these before. `floor` is the largest
-/// number that it is compared with, as it was when its attempt began: a writer's is larger than all
-/// before it, a reader's at least as large as all writers' before it.
+/// Checks the number of a grant. `granted` are the numbers of writers before it, and `floor` is the
+/// largest number with which it is compared, from when its attempt began. A writer's number must be
+/// larger than all before it, and a reader's at least as large as those of all writers before it.
 pub(super) fn numbered(number: u8, floor: u8, granted: u16, is_reader: bool) -> Option<Violation> {
     if is_reader {
         (number < floor).then_some(Violation::NumberTooSmall)

@@ -35,8 +35,8 @@ impl<T: Copy + Default, const N: usize> Row<T, N> {
         self.len == 0
     }
 
-    /// Appends a value. A row that is too short would make the search skip behaviours, so that is a
-    /// fault.
+    /// Appends a value. If there is no room the search panics, because it would otherwise skip
+    /// behaviours.
     pub(super) fn push(&mut self, value: T) {
         let place = self.places.get_mut(usize::from(self.len)).expect("rows hold what a scenario can bring");
         *place = value;

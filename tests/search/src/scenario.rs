@@ -8,11 +8,10 @@ use super::item::{Form, Item};
 /// 0.01 + 2 ms).
 pub(super) const TICK: Duration = Duration::from_millis(2);
 
-/// One of the things that a client's claim is about, by the number of its resource: up to three in
-/// all.
+/// One target of a client's claim, by the number of its resource. There are up to three resources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aim {
-    /// It is locked alone.
+    /// It is locked exclusively.
     Write(usize),
     /// It is shared with other readers.
     Read(usize),
@@ -48,12 +47,13 @@ pub(super) fn seat_aims(seat: Option<u8>) -> &'static [Aim] {
 pub enum Flaw {
     /// Readers are counted and have no names: a release removes one, from any client.
     ReadersCounted,
-    /// The key of sharers lives as long as the reader that came last, and not as the
-    /// longest.
+    /// The key of sharers lives as long as the entry of the reader that came last, instead of the
+    /// entry that lives longest.
     KeyEndsWithTheLastReader,
     /// An extension of a batch is granted if any of its keys is ours.
     BatchExtendedByAnyKey,
-    /// The counters of a batch go up one by one, and its number is the largest of them.
+    /// Each counter of a batch is incremented separately, and the batch's number is the largest of
+    /// them.
     BatchNumbersEachKey,
     /// A client that downgrades a lock considers it exclusive until a quorum has confirmed it.
     WritesUntilShared,
@@ -66,31 +66,30 @@ pub struct Scenario {
     pub name: &'static str,
     /// What it shows, in a sentence.
     pub about: &'static str,
-    /// Whether there is one client only, among others that take and lose keys at any time.
-    /// A client with a quorum of keys then excludes them all, however many they are.
+    /// Whether there is only one client, among others that take and lose keys at any time. A client
+    /// with a quorum of keys then excludes all others, however many there are.
     pub alone: bool,
     /// The claim of each client's locks. The third client does not exist if it has nothing to lock.
     pub claims: [&'static [Aim]; 3],
-    /// Whether a client requests one of the permits that its claim names, the resources from the
-    /// first on being the seats.
+    /// Whether a client requests a permit. The resources that its claim names are then the seats.
     pub permits: bool,
     /// The claim after a downgrade; `None` without one.
     pub downgraded: [&'static [Aim]; 3],
     /// Whether any number of readers of the first resource come and go beside the clients, with
     /// lives of any length.
     pub crowd: bool,
-    /// A fault that is to be found.
+    /// A fault that the search must find.
     pub flaw: Option<Flaw>,
     /// The TTL of all clients' locks.
     pub ttl: u8,
     /// How many attempts each client makes for a lock; up to four in all.
     pub attempts: [u8; 2],
-    /// How many locks each client requests, one after the other. More than one go with
-    /// `asynchronous` only.
+    /// How many locks each client requests, one after the other. More than one is possible only
+    /// with `asynchronous`.
     pub locks: [u8; 2],
     /// How long a client waits for a lock; `None` without a limit.
     pub timeout: Option<u8>,
-    /// How many extensions each client asks for.
+    /// How many extensions each client requests.
     pub extensions: [u8; 2],
     /// The TTLs that an extension may have.
     pub extension_ttls: &'static [u8],
@@ -98,7 +97,7 @@ pub struct Scenario {
     pub renews: Option<u8>,
     /// Whether a holder may release, and wait for the outcome.
     pub releases: bool,
-    /// Whether a client may give its lock up at any time, sought or held, without waiting for
+    /// Whether a client may give up its lock at any time, sought or held, without waiting for
     /// anything.
     pub cancels: bool,
     /// How often connections may end or be given up; `None` for any number of times.
@@ -108,7 +107,7 @@ pub struct Scenario {
     pub gives_up: bool,
     /// Whether a connection may end without a message.
     pub closes: bool,
-    /// Whether answers may be reported as late on a connection that is kept, and come after all.
+    /// Whether answers may be reported as late on a connection that is kept, and arrive after all.
     pub overdue: bool,
     /// Whether a connection that ends may have been quiet for long before, so that the attempt is
     /// repeated.
@@ -117,14 +116,14 @@ pub struct Scenario {
     pub crashes: u8,
     /// Whether it has its keys when it starts again.
     pub crash_keeps_data: bool,
-    /// How often a single key of a batch is lost on a master, while all masters have all of its
-    /// keys: outside what the protocol assumes for a quorum of them, and inside where one more than
-    /// a quorum has the lock.
+    /// How often a master loses a single key of a batch, while all masters have all keys of that
+    /// batch. This is outside the protocol's assumptions if only a quorum has the lock, and inside
+    /// if one more master has it.
     pub evictions: u8,
     /// How often a request that was left behind may be executed twice; with `asynchronous`, an
     /// acquisition doubled on its way.
     pub duplicates: u8,
-    /// By how many ticks a master may expire a key too early, by its client's clock.
+    /// By how many ticks of the client's clock a master may expire a key too early.
     pub early: u8,
     /// By how many ticks a master may expire a key too late.
     pub late: u8,
@@ -135,16 +134,16 @@ pub struct Scenario {
     pub fenced: bool,
     /// The largest value of any master's counter at the beginning.
     pub counted: u8,
-    /// Whether nothing is assumed about time: keys vanish when they like, and only numbers are
-    /// looked at. See [the module's documentation](super).
+    /// Whether nothing is assumed about time: keys vanish at any time, and only numbers are
+    /// checked. See [the module's documentation](super).
     pub asynchronous: bool,
-    /// Whether a lock that was extended is put back on masters without it.
+    /// Whether a lock that was extended is restored on masters without it.
     pub healing: bool,
-    /// Whether a single try whose votes were split is made again. The search ends such a client
-    /// there: it looks at what the first round is told as.
+    /// Whether a single try is repeated if its votes were split. The search ends the client at that
+    /// point, because it checks only the report of the first round.
     pub settles: bool,
-    /// Whether one of the clients must get the lock, or may, where the other is told that another
-    /// holds it.
+    /// Whether at least one client must get the lock, or may: not all of them may be told that
+    /// another client holds it.
     pub one_wins: bool,
     /// Whether a master that has lost its keys refuses acquisitions until every lock granted before
     /// has run out.
@@ -189,18 +188,18 @@ impl Scenario {
         self.claims.iter().copied().flatten().map(|aim| aim.resource() + 1).max().unwrap_or(1)
     }
 
-    /// What the client's locks are about.
+    /// The targets of the client's locks.
     pub(super) fn aims_of(&self, client: usize) -> &'static [Aim] {
         self.claims.get(client).copied().unwrap_or_default()
     }
 
-    /// The first client that seeks the same: locks of both are one in the book.
+    /// The first client with the same claim. The locks of both have the same numbers in the book.
     pub(super) fn kind_of(&self, client: usize) -> usize {
         let seeks = |other: usize| (self.form_of(other, false), self.form_of(other, true));
         (0..client).find(|other| seeks(*other) == seeks(client)).unwrap_or(client)
     }
 
-    /// What a request of a client is about.
+    /// The targets of a client's request.
     pub(super) fn aims_of_item(&self, client: usize, item: Item) -> &'static [Aim] {
         match item.form() {
             Form::Seat(seat) => seat_aims(Some(seat)),
@@ -213,7 +212,7 @@ impl Scenario {
         self.permits && item.form() == Form::Sought
     }
 
-    /// What they are about if they are downgraded.
+    /// The targets of a client's locks, downgraded or not.
     pub(super) fn form_of(&self, client: usize, is_downgraded: bool) -> &'static [Aim] {
         let forms = if is_downgraded { &self.downgraded } else { &self.claims };
         forms.get(client).copied().unwrap_or_default()
@@ -224,7 +223,7 @@ impl Scenario {
         self.aims_of(client).iter().all(|aim| aim.is_shared())
     }
 
-    /// Whether a target of one client is one that the other must not have at the same time.
+    /// Whether a target must not be held while the other client holds its claim.
     pub(super) fn is_contested(&self, aim: Aim, other: usize) -> bool {
         self.aims_of(other).iter().any(|theirs| aim.conflicts(*theirs))
     }

@@ -1,4 +1,5 @@
-//! What the scripts of `wire::script` do to the resources of a master, each as a whole.
+//! The effects of the scripts of `wire::script` on the resources of a master. Each script is one
+//! step.
 
 use quorlock_core::internals::Action as Does;
 
@@ -6,24 +7,24 @@ use super::item::{Item, Said};
 use super::places::{Key, Place, Places, RESOURCES};
 use super::scenario::{Aim, Flaw};
 
-/// The counters of a master, where grants are numbered.
+/// The counters of a master, used if grants are numbered.
 pub(super) type Counters = [u8; RESOURCES];
 
 /// One request, as a master executes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
-    /// What its claim is about.
+    /// The targets of its claim.
     pub(super) aims: &'static [Aim],
     /// The token that it would set, with its life.
     pub(super) own: Key,
     pub(super) item: Item,
-    /// Whether one of them is enough.
+    /// Whether one of the targets is enough.
     pub(super) takes_any: bool,
     pub(super) flaw: Option<Flaw>,
 }
 
 impl Call {
-    /// Runs it, without counters where grants are not numbered.
+    /// Runs the request, without counters if grants are not numbered.
     pub(super) fn run(self, places: &mut Places, counters: Option<&mut Counters>) -> Said {
         match *self.aims {
             _ if self.takes_any && self.item.action() == Does::Acquire => self.run_take(places),
@@ -129,7 +130,7 @@ impl Call {
                 Said::Yes
             }
             Does::Release | Does::Undo => {
-                // Each is taken away, also where another one is not ours.
+                // Each target that is ours is removed, even if another one is not ours.
                 let left = aims.iter().filter(|aim| self.leave(**aim, of(places, aim.resource()))).count();
                 let is_held = aims.iter().any(|aim| !seen(places, *aim).is_free());
                 match item.action() {
@@ -142,7 +143,7 @@ impl Call {
         }
     }
 
-    /// Whether an acquisition may take it.
+    /// Whether an acquisition may take this target.
     fn is_open(&self, aim: Aim, place: &Place) -> bool {
         match aim {
             Aim::Write(_) => place.is_free(),
@@ -150,8 +151,8 @@ impl Call {
         }
     }
 
-    /// Whether it is ours. A read one is also where our token is written: this master has not been
-    /// told yet that it is only read.
+    /// Whether this target is ours. A read target is also ours if our token is there as a writer's:
+    /// this master has not received the downgrade yet.
     fn is_ours(&self, aim: Aim, place: &Place) -> bool {
         match aim {
             Aim::Write(_) => place.is_written_by(self.own),
@@ -180,7 +181,7 @@ impl Call {
         }
     }
 
-    /// Puts our entry in. The key lives until the largest end of an entry.
+    /// Sets our entry. The key lives until the latest end of an entry.
     fn share(&self, place: &mut Place) {
         let entry = place.enter(self.own);
         place.shared = match self.flaw {
@@ -192,7 +193,7 @@ impl Call {
         }
     }
 
-    /// Takes away what is ours, and tells whether it was.
+    /// Removes this target if it is ours, and returns whether it was.
     fn leave(&self, aim: Aim, place: &mut Place) -> bool {
         let was_ours = self.is_ours(aim, place);
         if place.is_written_by(self.own) {
@@ -206,7 +207,7 @@ impl Call {
         was_ours
     }
 
-    /// Numbers a grant.
+    /// Increments the counters for a grant, and returns its number.
     fn count(&self, counters: &mut Counters) -> u8 {
         let most = self.aims.iter().map(|aim| *of(counters, aim.resource())).max().unwrap_or(0);
         let writes = self.aims.iter().any(|aim| !aim.is_shared());
@@ -221,7 +222,7 @@ impl Call {
         number
     }
 
-    /// Raises all counters to the number, and answers the largest of those that are written.
+    /// Raises all counters to the number, and returns the largest counter of the written targets.
     fn raise(&self, counters: &mut Counters) -> Option<u8> {
         for aim in self.aims {
             let counter = of(counters, aim.resource());

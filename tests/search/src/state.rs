@@ -1,4 +1,4 @@
-//! One state of the world, and the bytes that stand for it.
+//! One state of the world, and the bytes that represent it.
 
 use super::client::Client;
 use super::item::{Form, Item};
@@ -6,7 +6,7 @@ use super::places::{Place, Places, RESOURCES};
 use super::row::Row;
 use super::scripts::Counters;
 
-/// Clients in the world, of which the last is mostly not there.
+/// Clients in the world. In most scenarios the last one does not exist.
 pub(super) const CLIENTS: usize = 3;
 /// Masters in the world.
 pub(super) const MASTERS: usize = 3;
@@ -16,7 +16,7 @@ pub(super) const MASTERS: usize = 3;
 pub(super) enum Mode {
     /// Requests are sent.
     Ready,
-    /// There is none: requests wait until it is open, or until they are refused.
+    /// There is no connection: requests wait until it is open, or until they are refused.
     Opening,
 }
 
@@ -38,10 +38,10 @@ impl Debt {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Link {
     pub(super) mode: Mode,
-    /// How many of the flight have been reported as unanswered.
+    /// How many requests of the flight have been reported as unanswered.
     pub(super) reported: u8,
-    /// Requests without a delivered answer; those that the master has executed come first and carry
-    /// what it said.
+    /// Requests without a delivered answer. Those that the master has executed come first, with its
+    /// answers.
     pub(super) flight: Row<Item, 8>,
     pub(super) queued: Row<Item, 5>,
     pub(super) debts: Row<Debt, 4>,
@@ -61,7 +61,7 @@ impl Link {
         }
     }
 
-    /// Whether nothing of the client's is on its way or waits, what was left behind apart.
+    /// Whether no request of the client is on its way or waits, except those that were left behind.
     pub(super) fn is_idle(&self) -> bool {
         self.flight.is_empty() && self.queued.is_empty() && self.debts.is_empty()
     }
@@ -114,7 +114,7 @@ pub(super) struct Shape {
     pub(super) resources: usize,
 }
 
-/// One master with what leads to it.
+/// One master with the connections to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Master {
     pub(super) places: Places,
@@ -149,7 +149,7 @@ impl Master {
 
     fn write(&self, is_swapped: bool, shape: Shape, out: &mut Vec<u8>) {
         let has_more = self.counters != [0; RESOURCES] || self.quarantine > 0;
-        // The mark is on the last one, where it is read in time.
+        // The mark is on the last resource, which is read just before what it announces.
         for (resource, place) in self.places.iter().enumerate().take(shape.resources) {
             place.write_bytes(is_swapped, has_more && resource + 1 == shape.resources, out);
         }
@@ -188,9 +188,9 @@ pub(super) struct State {
     all: [Client; CLIENTS],
     pub(super) masters: [Master; MASTERS],
     pub(super) budgets: Budgets,
-    /// The numbers that were granted to those that write, by bits.
+    /// The numbers that were granted to writers, as bits.
     pub(super) granted: u16,
-    /// The largest number that was granted to one that only reads.
+    /// The largest number that was granted to a reader.
     pub(super) read: u8,
 }
 
@@ -220,7 +220,7 @@ impl State {
         self.all.get_mut(..self.shape.clients).unwrap_or_default()
     }
 
-    /// The largest number that was granted to one that writes, zero if none was.
+    /// The largest number that was granted to a writer; zero if none was.
     pub(super) fn largest_number(&self) -> u8 {
         u8::try_from(self.granted.checked_ilog2().unwrap_or(0)).unwrap_or(u8::MAX)
     }
@@ -265,8 +265,8 @@ impl State {
         state
     }
 
-    /// The part that is compared first: what is left to happen, and the clients without their
-    /// locks.
+    /// Writes the part that is compared first: how often events may still happen, and the clients
+    /// without their locks.
     pub(super) fn write_heads(&self, is_swapped: bool, out: &mut Vec<u8>) {
         let [low, high] = self.granted.to_le_bytes();
         let Budgets { losses, crashes, evictions, duplicates } = self.budgets;

@@ -38,10 +38,11 @@ struct Line {
     text: String,
 }
 
-/// What happens, line by line, while a reader listens; a search does not.
+/// What happens, line by line. Lines are recorded only after [`Story::listen`], not during a
+/// search.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Story {
-    /// What each client's locks are about, and what they are once they are downgraded.
+    /// The targets of each client's locks, and those after a downgrade.
     forms: [[&'static [Aim]; 3]; 2],
     tick: u32,
     lines: Option<Vec<Line>>,
@@ -52,7 +53,7 @@ impl Story {
         Self { forms, ..Self::default() }
     }
 
-    /// From now on it is told.
+    /// Records lines from now on.
     pub(super) fn listen(&mut self) {
         *self = Self { lines: Some(Vec::new()), ..Self::new(self.forms) };
     }
@@ -65,7 +66,7 @@ impl Story {
         self.lines.as_ref().map_or(0, Vec::len)
     }
 
-    /// Unsays what has been said since.
+    /// Removes the lines since this mark.
     pub(super) fn back_to(&mut self, mark: usize, tick: u32) {
         self.tick = tick;
         if let Some(lines) = &mut self.lines {
@@ -162,7 +163,7 @@ impl Story {
         self.add(by, None, || text);
     }
 
-    /// A command of the client's own; answers are told when they arrive.
+    /// Records an input of the client's own. Answers are recorded when they arrive.
     pub(super) fn hears(&mut self, client: usize, input: Input, now: u8) {
         let text = match input {
             Input::Begin { .. } => "seeks the lock".to_owned(),
@@ -264,7 +265,7 @@ impl Story {
     }
 }
 
-/// What the resources are called.
+/// The names of the resources.
 pub(super) const RESOURCES: [&str; 3] = ["r", "s", "t"];
 
 fn resource_name(resource: usize) -> &'static str {
@@ -289,7 +290,7 @@ fn describe(client: usize, aims: &[Aim], item: Item) -> String {
         Does::Extend => format!("EXTEND {names} {token} {millis}"),
         Does::Raise => format!("RAISE {names} {token} to {}", item.number()),
         Does::Heal => format!("HEAL {names} {token}"),
-        // No client of a search asks for these.
+        // No client of a search sends these.
         Does::Attend | Does::Open | Does::Keep | Does::Stay | Does::Inspect | Does::ForceRelease => {
             String::new()
         }

@@ -1,5 +1,4 @@
-//! What makes no difference any more is forgotten, so that states which cannot be told apart are
-//! one.
+//! Forgets what makes no difference any more, so that states which cannot be distinguished are one.
 
 use quorlock_core::internals::Action as Does;
 
@@ -14,14 +13,14 @@ use super::state::{Link, MASTERS, Master, Mode, State};
 use super::world::World;
 
 impl World {
-    /// Brings states together that cannot be told apart from now on. Each rule is argued for in the
-    /// module's documentation.
+    /// Makes states equal that cannot be distinguished from now on. The documentation of the crate
+    /// gives the reason for each rule.
     pub(super) fn tidy(&self, state: &mut State) {
         if self.scenario.fenced {
             tidy_numbers(state, &self.book);
         }
         if self.scenario.asynchronous && state.clients().iter().all(|client| client.stage == Stage::Ended) {
-            // Numbers are looked at when they are granted, and none will be.
+            // Numbers are checked when they are granted, and none will be granted any more.
             state.masters = [Master::new(); MASTERS];
         }
         for client in 0..state.shape.clients {
@@ -61,7 +60,7 @@ impl World {
                 if !link.behind.is_empty() {
                     let own = places.iter().flat_map(Place::keys).filter(|key| key.client == owner);
                     let standing = own.fold(0, |mask, key| mask | 1 << key.attempt);
-                    // What is behind raises all counters of its claim, or none.
+                    // A request that was left behind raises all counters of its claim, or none.
                     let aims = self.scenario.aims_of(client).iter();
                     let counters = aims.filter_map(|aim| counters.get(aim.resource()));
                     tidy_behind(link, standing, counters.copied().min().unwrap_or(0));
@@ -70,7 +69,7 @@ impl World {
         }
     }
 
-    /// Whether no client waits for this attempt any more, where nothing is assumed about time.
+    /// Whether, in an asynchronous scenario, no client waits for this attempt any more.
     fn is_past(&self, client: &Client, attempt: u8) -> bool {
         let lock = client.lock;
         let is_clearing = || !self.book.is_held(lock) && self.book.deadline(lock).is_some();
@@ -85,8 +84,8 @@ impl World {
         leave_behind(&mut link.behind, past.as_slice());
     }
 
-    /// All that remains of an absent client is whether it may refuse a master to the other, and
-    /// that only while the other may still ask it for the key.
+    /// Of an absent client, only one fact remains for each master: whether it may refuse the other
+    /// client there. That matters only while the other may still request the key there.
     fn tidy_absent(&self, state: &mut State, client: usize, master: usize) {
         let other = 1 - client;
         let it = state.client(other);
@@ -119,12 +118,13 @@ impl World {
         *state.link_mut(client, master) = left;
     }
 
-    /// A client that will never hold the lock again is looked at apart: in the state itself it
-    /// becomes one that may have the key of a master, or not, where it has it or may still get it,
-    /// and in the returned state it is alone, and the other becomes that.
+    /// Examines a client separately if it will never hold the lock again. In the state itself it
+    /// becomes absent: on each master where it has the key, or may still get it, it may or may not
+    /// have it. In the returned state it is alone, and the other client is absent.
     pub(super) fn part(&self, state: &mut State) -> Option<State> {
-        // A client that is done may have raised counters, or may yet, on which the other's number
-        // depends. What an absent client may have is one claim, and not any of several seats.
+        // If grants are numbered, the other's number depends on counters that this client may have
+        // raised, or may still raise. And an absent client may have one claim, not any of several
+        // seats.
         let is_whole = state.shape.clients > 2
             || (self.scenario.permits && self.scenario.resources() > 1)
             || state.clients().iter().any(Client::is_absent);
@@ -140,7 +140,7 @@ impl World {
         Some(alone)
     }
 
-    /// The client becomes one that may have the key of every master, or not, at any time.
+    /// Makes the client absent: at any time it may or may not have the key on every master.
     pub(super) fn let_leave(state: &mut State, client: usize) {
         for master in 0..MASTERS {
             state.link_mut(client, master).queued.push(Item::new(Does::Acquire, 0, 0, 0));
@@ -149,8 +149,8 @@ impl World {
     }
 }
 
-/// Forgets numbers that no grant to come is compared with: of those that are not larger than what
-/// each attempt under way must exceed, only the largest is wanted, by attempts that are to begin.
+/// Forgets numbers with which no later grant is compared. Of the numbers that every attempt under
+/// way must exceed anyway, only the largest is needed, for attempts that begin later.
 fn tidy_numbers(state: &mut State, book: &Book) {
     let largest = state.largest_number();
     let mut least = largest;
@@ -168,7 +168,7 @@ fn tidy_numbers(state: &mut State, book: &Book) {
     }
 }
 
-/// Whether an acquisition is on this way that has not been executed.
+/// Whether an acquisition is on its way here that has not been executed.
 fn may_acquire(link: &Link) -> bool {
     let rows = link.flight.iter().chain(link.queued.iter()).chain(link.behind.iter());
     rows.into_iter().any(|item| item.action().creates() && item.said().is_none())
@@ -180,13 +180,13 @@ fn is_asked(link: &Link, attempt: u8) -> bool {
     rows.into_iter().any(|item| item.attempt() == attempt && item.said().is_none())
 }
 
-/// Whether the holder of the key is yet to be asked for.
+/// Whether a request is on its way that reads the holder of the key.
 fn may_read(link: &Link) -> bool {
     let rows = link.flight.iter().chain(link.queued.iter());
     rows.into_iter().any(|item| item.action() == Does::Undo && item.said().is_none())
 }
 
-/// Forgets what was left behind and can change nothing, and puts connections in one order.
+/// Forgets requests that were left behind and cannot change anything, and sorts connections.
 fn tidy_behind(link: &mut Link, standing: u8, counter: u8) {
     let unexecuted = |row: &[Item], attempt| row.iter().any(|item| creates(*item, attempt));
     let may_stand = |attempt| {
@@ -199,7 +199,7 @@ fn tidy_behind(link: &mut Link, standing: u8, counter: u8) {
     let mut starts = true;
     for item in link.behind.iter() {
         starts |= item.is_first();
-        // Numbers only grow, so what does not raise one now never will.
+        // Counters only grow, so a request that would not raise one now never will.
         let is_idle = item.action() == Does::Raise && item.number() <= counter;
         if item.action().creates() || may_stand(item.attempt()) && !is_idle {
             if starts {

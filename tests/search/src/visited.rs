@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hasher};
 /// A set of 64-bit fingerprints: open addressing, at most five eighths full. Zero is an empty
 /// place.
 ///
-/// Two states with one fingerprint would be taken for one. Among n states that happens with a
-/// probability below n²/2⁶⁵: 3 in a million for ten million states, 3 in ten thousand for a hundred
-/// million. Thirteen to twenty-six bytes a state.
+/// Two states with the same fingerprint would count as one. Among n states, the probability of that
+/// is below n²/2⁶⁵: 3 in a million for ten million states, 3 in ten thousand for a hundred million.
+/// The set takes 13 to 26 bytes for each state.
 pub(super) struct Seen {
     places: Vec<u64>,
     taken: usize,
@@ -60,14 +60,15 @@ pub(super) fn fingerprint(bytes: &[u8]) -> u64 {
     hasher.finish().max(1)
 }
 
-/// How each state was first reached: from which, and by which of its steps. Five bytes a state.
+/// How each state was first reached: from which state, and by which of its steps. This takes five
+/// bytes for each state.
 pub(super) struct Origins {
     from: Vec<u32>,
     step: Vec<u8>,
 }
 
 impl Origins {
-    /// With the initial state, which comes from nowhere.
+    /// Creates the list with the initial state, which has no predecessor.
     pub(super) fn new() -> Self {
         Self { from: vec![0], step: vec![0] }
     }

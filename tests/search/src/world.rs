@@ -1,5 +1,5 @@
-//! What happens: the shipped locks above, connections as the shipped ones keep them, and masters
-//! that run the scripts.
+//! The effects of steps: on the shipped locks, on models of the connections, and on masters that
+//! run the scripts.
 
 use std::collections::VecDeque;
 
@@ -51,7 +51,7 @@ impl World {
         state
     }
 
-    /// What is after this, in `next`, and whether it may be.
+    /// Writes the state after this step into `next`, and checks whether it is allowed.
     pub(super) fn step(&mut self, state: &State, action: Action, next: &mut State) -> Result<(), Violation> {
         *next = *state;
         self.orders.clear();
@@ -79,7 +79,8 @@ impl World {
                 self.call(state, client, Input::Extend { number, ttl })
             }
             Action::Downgrade { client } => {
-                // The holder calls itself a reader from now on; the masters hear of it later.
+                // The holder considers itself a reader from now on. The masters receive the
+                // downgrade later.
                 state.client_mut(client).shares = self.scenario.flaw != Some(Flaw::WritesUntilShared);
                 self.call(state, client, Input::Downgrade)
             }
@@ -194,7 +195,7 @@ impl World {
                     (lost.places, lost.quarantine) = (Places::default(), quarantine);
                 }
                 for client in 0..state.shape.clients {
-                    // What had not been executed dies with the process.
+                    // Requests that had not been executed are lost with the process.
                     self.close(state, client, master, false, false);
                     state.link_mut(client, master).behind = Row::new();
                     self.settle(state, client)?;
@@ -219,7 +220,7 @@ impl World {
 
     // The clients.
 
-    /// An input for the lock, and all that follows from it at once.
+    /// Passes an input to the lock, and carries out everything that follows at once.
     fn call(&mut self, state: &mut State, client: usize, input: Input) -> Result<(), Violation> {
         self.react(state, client, input)?;
         self.settle(state, client)
@@ -243,8 +244,8 @@ impl World {
 
     fn react(&mut self, state: &mut State, client: usize, input: Input) -> Result<(), Violation> {
         let (is_reader, granted) = (self.scenario.only_reads(client), state.granted);
-        // A reader may have the number of the writer before it, and those of other readers are
-        // nothing to it.
+        // A reader may have the number of the writer before it, and is not compared with other
+        // readers.
         let floor = state.largest_number().max(if is_reader { 0 } else { state.read });
         let it = state.client_mut(client);
         if !it.is_alive() {
@@ -259,7 +260,8 @@ impl World {
             if order.item.action() == Does::Acquire {
                 it.floor = floor;
             }
-            // A permit is asked for several times in one round, which counts from its beginning.
+            // A permit is requested several times in one round, and validity counts from the
+            // beginning of the round.
             let is_late = self.scenario.permits && !matches!(input, Input::Begin { .. });
             let begins = order.item.action() == Does::Acquire && !is_late;
             if begins || order.item.action() == Does::Extend {
@@ -294,7 +296,8 @@ impl World {
             }
         }
         if self.scenario.asynchronous {
-            // What it would do from now on touches no number: it releases, and keys vanish anyway.
+            // From now on the lock would only release, which concerns no number, and keys vanish
+            // anyway.
             let extensions = self.scenario.extensions_of(client);
             if self.book.is_parting(it.lock) || number > 0 && extensions == 0 {
                 it.lock = 0;

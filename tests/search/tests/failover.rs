@@ -33,13 +33,13 @@ fn with_a_replica_that_confirms_there_is_one() {
     safe(PAIR);
 }
 
-/// Only the confirmation of each vote is left then, so a fault in that is seen here.
+/// Then only the confirmation of each vote is left as a defence, so this test sees a fault in it.
 #[test]
 fn where_quarantines_begin_early_confirmed_votes_are_enough() {
     safe(Failover { early_quarantine: true, ..PAIR });
 }
 
-/// Where the clients may do more: each tries twice, moves twice and extends.
+/// A scenario in which the clients may do more: each tries twice, moves twice and extends once.
 const MORE: Failover = Failover { attempts: [2; 2], extensions: [1; 2], moves: [2; 2], ..PAIR };
 
 #[test]

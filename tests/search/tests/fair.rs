@@ -1,5 +1,5 @@
-//! Searches of fair waiting: order, exclusion, and that no waiter is stuck, as far as that takes
-//! seconds in a debug build. The larger ones are in `tests/PROOFS.md`.
+//! Searches of fair waiting that take only seconds in a debug build: order, exclusion, and that no
+//! waiter is stuck. The larger searches are in `tests/PROOFS.md`.
 #![allow(clippy::print_stdout)]
 
 use quorlock_search::{Fair, FairFlaw, FairReport, FairViolation};
@@ -12,7 +12,7 @@ fn search(fair: Fair) -> FairReport {
     report
 }
 
-/// All states were met, or as many as are looked at, and each may be.
+/// Checks that all states were visited, or as many as the bound allows, without a violation.
 #[track_caller]
 fn holds(fair: Fair) -> FairReport {
     let report = search(fair);

@@ -40,8 +40,8 @@ fn with_a_replica_that_confirms_there_is_one() {
     safe(Group { restarts: 1, horizon: 6, ..PAIR });
 }
 
-/// There are two lines of defence: votes that all replicas confirm, and a quarantine from when they
-/// are complete. Each is enough where the declared replicas are all others.
+/// There are two lines of defence: votes that all replicas confirm, and a quarantine that begins
+/// when the replicas are complete. Each is enough if the declared replicas are all other servers.
 #[test]
 fn either_line_of_defence_is_enough_and_none_is_not() {
     let early = Group { early_quarantine: true, ..PAIR };
@@ -63,8 +63,8 @@ fn one_replica_that_need_not_confirm_is_found() {
     safe(Group { horizon: 3, ..three });
 }
 
-/// A replica that was promoted and lives on, while another server has taken its place: the page
-/// says that this must not be.
+/// A replica that was promoted keeps running, while another server has taken its place as a
+/// replica. The documentation says that this must not happen.
 #[test]
 fn a_replacement_for_a_server_that_still_runs_is_found() {
     broken(Group { spares: 1, changes: 2, extensions: 0, ..PAIR });

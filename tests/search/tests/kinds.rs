@@ -1,5 +1,5 @@
-//! Searches of claims of several resources and of shared ones, as far as they take seconds in a
-//! debug build. The larger ones are in `tests/PROOFS.md`.
+//! Searches of claims of several resources and of shared ones that take only seconds in a debug
+//! build. The larger searches are in `tests/PROOFS.md`.
 
 mod support;
 
@@ -37,7 +37,7 @@ fn three_clients_of_which_two_read_are_searched_as_far_as_a_bound() {
 
 #[test]
 fn a_writer_that_downgrades_its_lock_excludes_writers_and_no_readers() {
-    // Among any others all states; beside one reader as far as a bound.
+    // Among any number of others, all states are searched; beside one reader, a bounded number.
     let report = holds(&Search::new(Scenario { alone: true, ..Scenario::DOWNGRADE_CROWD }));
     assert!(report.states > 10_000, "{}", report.states);
     let report = run(&Search::new(Scenario::DOWNGRADE).states(300_000));
@@ -95,7 +95,8 @@ fn three_clients_hold_no_more_than_two_permits() {
 fn a_reader_has_a_number_between_those_of_the_writers_around_it() {
     let report = holds(&Search::new(Scenario { counted: 0, ..Scenario::READ_FENCED }));
     assert!(report.states > 100_000, "{}", report.states);
-    // A number that is not raised is one that a later writer has too: that needs counters apart.
+    // If a reader's number is not raised on a quorum, a later writer gets it too. That can happen
+    // only if the masters' counters differ.
     let report = run(&Search::new(Scenario { losses: Some(0), ..Scenario::READ_FENCED }).states(200_000));
     assert!(report.counterexample.is_none() && report.depth >= 12, "{}", report.depth);
 }

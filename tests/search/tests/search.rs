@@ -1,5 +1,5 @@
-//! Searches that go through every state of the shipped lock, as far as that takes seconds in a
-//! debug build. The larger ones, and what they mean, are in `tests/PROOFS.md`.
+//! Searches that go through every state of the shipped lock, and take only seconds in a debug
+//! build. The larger searches, and what they mean, are in `tests/PROOFS.md`.
 mod support;
 
 use quorlock_search::{Counterexample, Scenario, Search, Violation};
@@ -57,8 +57,8 @@ fn single_tries_that_do_not_settle_a_split_may_leave_no_client_with_the_lock() {
 
 #[test]
 fn single_tries_that_settle_a_split_are_not_both_told_that_another_holds_the_lock() {
-    // Not all states: all that are as near as the one in which no client has the lock, and some
-    // that are further.
+    // This search does not visit all states, only those that are as near as the state in which no
+    // client would have the lock, and some that are further.
     let report = run(&Search::new(Scenario::TRIES).states(5_000_000));
     assert_eq!(report.counterexample.as_ref().map(Counterexample::violation), None);
     assert!(report.depth >= 15, "{}", report.depth);

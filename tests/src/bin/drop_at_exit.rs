@@ -10,8 +10,8 @@ fn main() {
     let config = Config::new(arguments).expect("the arguments are URLs");
     let locker = transport.open(config);
     let guard = locker.lock("job").wait().expect("the masters are healthy");
-    // The runtime and the locker are gone when the guard is dropped: nothing is left that would
-    // send for it.
+    // The runtime and the locker are gone when the guard is dropped, so nothing is left that could
+    // send a release for it.
     drop((locker, transport));
     drop(guard);
 }

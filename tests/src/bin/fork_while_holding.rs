@@ -27,7 +27,7 @@ fn main() {
             assert!(start.elapsed() < Duration::from_secs(1));
             drop((guard, locker));
             println!("child: not valid, lock() refused, dropped");
-            // A runtime would wait for threads that do not exist in the child.
+            // Dropping the runtime in the child would wait for threads that do not exist there.
             let _stays = std::mem::ManuallyDrop::new(transport);
         }
         Fork::Parent(child) => {

@@ -34,11 +34,11 @@ pub enum Rule {
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// When it could be seen first.
+    /// The earliest instant at which the history shows it.
     pub at: u64,
     /// Which promise.
     pub rule: Rule,
-    /// The client.
+    /// What happened, in words.
     pub story: String,
 }
 
@@ -175,7 +175,7 @@ fn attempts<'a>(events: &'a [Event], violations: &mut Vec<Violation>) -> BTreeMa
     attempts
 }
 
-/// Each writer has its own token.
+/// Checks that each writer has its own token.
 fn tokens_are_distinct(name: &str, shares: &[Share<'_>], violations: &mut Vec<Violation>) {
     let mut owners: BTreeMap<u64, &Attempt<'_>> = BTreeMap::new();
     let writers = shares.iter().filter(|share| !share.reads).map(|share| share.attempt);
@@ -190,7 +190,8 @@ fn tokens_are_distinct(name: &str, shares: &[Share<'_>], violations: &mut Vec<Vi
     }
 }
 
-/// As a fenced mutex does, whose operations have a beginning and an end.
+/// Checks that tokens rise, as those of a fenced mutex whose operations have a beginning and an
+/// end.
 fn tokens_rise(shares: &[Share<'_>], violations: &mut Vec<Violation>) {
     let granted = |Share { attempt, reads }: &Share<'_>| {
         let (at, token) = (attempt.granted()?, attempt.token?);
@@ -222,7 +223,7 @@ fn tokens_rise(shares: &[Share<'_>], violations: &mut Vec<Violation>) {
     }
 }
 
-/// Or several that read.
+/// Checks that there is one holder at a time, or several that read.
 fn one_holder_at_a_time(name: &str, shares: &[Share<'_>], violations: &mut Vec<Violation>) {
     let spans = |Share { attempt, reads }: &Share<'_>| -> Vec<_> {
         let span = |held: &Held| Some((held.from, held.to?, attempt.by.clone(), *reads || held.reads));

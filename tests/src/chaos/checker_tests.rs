@@ -2,7 +2,8 @@
 
 use super::{Rule, check};
 
-/// Milliseconds instead of nanoseconds at the beginning of each line.
+/// The broken rules of a history that has milliseconds instead of nanoseconds at the beginning of
+/// each line.
 fn rules(history: &str) -> Vec<Rule> {
     let events: Vec<_> = history
         .lines()
@@ -118,7 +119,8 @@ fn a_long_holder_overlaps_with_one_behind_a_shorter_one_too() {
 
 #[test]
 fn a_holder_that_does_not_say_so_is_none() {
-    // The second was granted while the first was stopped; the first notices.
+    // The second client was granted the lock while the first was stopped, and the first notices
+    // that.
     let history = "
         1 seeks 1.1#1 a
         2 granted 1.1#1 7 500 renewed

@@ -38,23 +38,23 @@ pub struct Orders {
     pub restart_guard: Option<u64>,
     /// How many milliseconds a request may take, if not the default.
     pub request_timeout: Option<u64>,
-    /// Its TTLs in milliseconds, from and to.
+    /// The shortest and the longest of its TTLs, in milliseconds.
     pub ttl: (u64, u64),
-    /// How long it holds a lock in milliseconds, from and to.
+    /// The shortest and the longest time for which it holds a lock, in milliseconds.
     pub hold: (u64, u64),
     /// Whether it takes locks of every kind, and renews, heals, downgrades and hands over at
     /// random; otherwise it takes exclusive ones and renews.
     pub varied: bool,
-    /// What it contends for.
+    /// The resources for which it contends.
     pub resources: Vec<String>,
     /// The masters.
     pub masters: Vec<String>,
-    /// The routes of ports that servers announce.
+    /// The routes from ports that servers announce to ports that this client uses instead.
     pub routes: Routes,
 }
 
 impl Orders {
-    /// As arguments of [`Orders::from_arguments`].
+    /// The orders as arguments for [`Orders::from_arguments`].
     pub fn arguments(&self) -> Vec<String> {
         let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         vec![
@@ -75,7 +75,7 @@ impl Orders {
         ]
     }
 
-    /// Reads what [`Orders::arguments`] gave.
+    /// Reads the arguments that [`Orders::arguments`] returned.
     pub fn from_arguments(arguments: impl IntoIterator<Item = String>) -> Option<Self> {
         let mut arguments = arguments.into_iter();
         let mut next = || arguments.next();
@@ -295,7 +295,7 @@ impl Client<'_> {
                 let request = self.locker.lock_all(targets(sought)).resuming(resumption);
                 match manner.of(request).wait() {
                     Ok(resumed) => held = Held::Guard(resumed),
-                    // In every case it is not renewed any more, and runs out.
+                    // In any case the lock is not renewed any more, and runs out.
                     Err(AcquireError::NotHeld(_)) => return Ok("not resumed: gone".to_owned()),
                     Err(AcquireError::TooLate(_)) => return Ok("not resumed: too late".to_owned()),
                     Err(AcquireError::NoQuorum(_)) => return Ok("not resumed: no quorum".to_owned()),
@@ -311,7 +311,8 @@ impl Client<'_> {
         Ok(held.release())
     }
 
-    /// The clock is read before the guard: what it says is true of that instant too.
+    /// The clock is read before the guard is checked, so a guard that is valid was valid at that
+    /// instant too.
     fn look(&self, by: &Seeker, guard: &Guard) -> Result<(), LossCause> {
         let at = now();
         guard.check()?;

@@ -51,7 +51,7 @@ impl Clients {
         self.processes[place].resume(history);
     }
 
-    /// Kills one and starts another in its place.
+    /// Kills a client and starts another in its place.
     pub(crate) fn replace(&mut self, place: usize) -> io::Result<()> {
         let another = self.another(place)?;
         self.processes[place] = another;

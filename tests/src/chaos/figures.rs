@@ -24,11 +24,12 @@ pub struct Figures {
     /// The longest time without a grant of any resource, not counting the time before the first
     /// one.
     pub longest_gap: Duration,
-    /// How holders ended, by their records.
+    /// How many holders ended in each way, by their own records.
     pub ends: BTreeMap<String, usize>,
     /// Writes that the store accepted.
     pub accepted: usize,
-    /// Accepted writes after a later grant, and before its first write.
+    /// Writes that the store accepted after a later grant, because that grant's first write had not
+    /// come yet.
     pub late_accepted: usize,
     /// Writes that the store refused: late ones, if no promise is broken.
     pub refused: usize,
@@ -43,7 +44,8 @@ impl Figures {
         let (mut began, mut over, mut grants) = (None, None, Vec::new());
         let mut sought = BTreeMap::new();
         let mut largest: BTreeMap<String, u64> = BTreeMap::new();
-        // Grants and writes are processed in the order of time: clients' lines overtake each other.
+        // Grants and writes are processed in the order of time, because the lines of different
+        // clients may be in another order.
         let mut in_order: Vec<_> = events.iter().collect();
         in_order.sort_by_key(|event| event.at);
         for Event { at, what } in in_order {

@@ -20,7 +20,7 @@ impl Held {
         }
     }
 
-    /// Downgrades to a reader, unless it is not a writer or something else may act for it.
+    /// Downgrades a writer to a reader, if the library allows that.
     pub(super) fn downgrade(self) -> Self {
         match self {
             Self::Guard(guard) => guard.downgrade().map_or_else(Self::Guard, Self::Reader),

@@ -34,7 +34,7 @@ pub struct Seeker {
 pub struct Event {
     /// See [`now`].
     pub at: u64,
-    /// What it was.
+    /// What happened.
     pub what: What,
 }
 
@@ -53,7 +53,7 @@ pub enum What {
         /// What is to be locked.
         sought: Sought,
     },
-    /// The guard was handed over.
+    /// The caller has received the guard.
     Granted {
         /// The attempt.
         by: Seeker,
@@ -75,7 +75,7 @@ pub enum What {
     Resumed {
         /// The attempt.
         by: Seeker,
-        /// The fencing token that it came with.
+        /// The fencing token that was handed over with it.
         token: Option<u64>,
     },
     /// The attempt has failed.
@@ -94,18 +94,18 @@ pub enum What {
     Ended {
         /// The attempt.
         by: Seeker,
-        /// How.
+        /// How it ended.
         how: String,
     },
     /// The store was asked to write.
     Write {
         /// The client.
         by: Seeker,
-        /// Of what.
+        /// The resource.
         resource: String,
-        /// With this fencing token.
+        /// The fencing token of the request.
         token: u64,
-        /// Whether it did.
+        /// Whether the store accepted it.
         accepted: bool,
     },
     /// A client's process is stopped.
@@ -120,9 +120,9 @@ pub enum What {
     },
     /// Something was done to the masters or the clients.
     Fault {
-        /// What.
+        /// The kind of fault.
         kind: String,
-        /// The client.
+        /// Its target and other details.
         detail: String,
     },
 }
@@ -231,7 +231,7 @@ fn number(word: &str) -> Result<Option<u64>, String> {
     if word == "-" { Ok(None) } else { parse(word).map(Some) }
 }
 
-/// The file to which all append.
+/// The file to which all processes append.
 #[derive(Debug)]
 pub struct Writer(File);
 

@@ -58,7 +58,7 @@ pub struct Run {
     pub guard: bool,
     /// The file that the history is appended to.
     pub history: PathBuf,
-    /// The program that is started as a client.
+    /// The program that clients run.
     pub program: Program,
 }
 
@@ -68,7 +68,7 @@ fn keeps_data(place: usize) -> bool {
 }
 
 impl Run {
-    /// Runs it, and leaves the history.
+    /// Carries out the run, and leaves the history behind.
     ///
     /// # Errors
     /// When a client ends by itself, a replica does not sync, or no lock is granted any more

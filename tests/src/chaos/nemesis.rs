@@ -137,7 +137,7 @@ impl<'a> Nemesis<'a> {
         up.first().copied().filter(|_| up.len() > quorum)
     }
 
-    /// It comes back empty, or with what its append-only file holds.
+    /// Kills a master, which comes back empty, or with what its append-only file holds.
     fn kill_master(&mut self) -> io::Result<()> {
         let Some(place) = self.master_to_spare() else { return Ok(()) };
         let keeps = if super::keeps_data(place) { "killed-with-data" } else { "killed-empty" };
@@ -163,7 +163,8 @@ impl<'a> Nemesis<'a> {
         self.flush_some(1)
     }
 
-    /// A majority, one right after the other, while holders hold.
+    /// Deletes all keys of a majority of masters, one right after the other, while clients hold
+    /// locks.
     fn flush_many(&mut self) -> io::Result<()> {
         self.flush_some(self.masters.len())
     }
@@ -184,7 +185,8 @@ impl<'a> Nemesis<'a> {
         Ok(())
     }
 
-    /// A master takes over another's data, and is promoted in place. Its connections last.
+    /// Makes a master copy another's data as its replica, and promotes it again. Its connections
+    /// stay open.
     fn resync_from_another(&mut self) -> io::Result<()> {
         let up = self.masters_up();
         let [place, source, ..] = up[..] else { return Ok(()) };
@@ -206,7 +208,8 @@ impl<'a> Nemesis<'a> {
         self.resync(place, self.spare)
     }
 
-    /// If the clients are stopped meanwhile, none of them sees the master as a replica.
+    /// Makes a master a replica of `source`, and promotes it again. If the clients are stopped
+    /// meanwhile, none of them sees the master as a replica.
     fn resync(&mut self, place: usize, source: &RedisServer) -> io::Result<()> {
         let running: Vec<_> =
             (0..self.clients.len()).filter(|client| !self.is(Lasting::ClientIsPaused(*client))).collect();
@@ -232,7 +235,7 @@ impl<'a> Nemesis<'a> {
         poll(SYNC_WITHIN, is_synced).ok_or_else(|| io::Error::other(format!("no sync:\n{}", replica.log())))
     }
 
-    /// Usually past the TTL of their locks.
+    /// Pauses clients, usually for longer than the TTL of their locks.
     fn pause_clients(&mut self) -> io::Result<()> {
         let running =
             (0..self.clients.len()).filter(|client| !self.is(Lasting::ClientIsPaused(*client))).collect();

@@ -10,12 +10,13 @@ use super::client::Orders;
 use super::history::{What, Writer};
 use crate::spawn;
 
-/// The program that [`client::main`](super::client::main) is in, and the arguments that lead to it.
+/// The program that contains [`client::main`](super::client::main), and the arguments that select
+/// it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Program {
     /// The executable.
     pub path: PathBuf,
-    /// What comes before the orders.
+    /// The arguments before the orders.
     pub arguments: Vec<String>,
 }
 
@@ -71,7 +72,7 @@ impl ClientProcess {
 
 impl Drop for ClientProcess {
     fn drop(&mut self) {
-        // An error means that it has ended by itself.
+        // An error means that the process has ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -31,7 +31,7 @@ pub enum How {
 pub struct Sought(pub Vec<Part>);
 
 impl Sought {
-    /// One resource.
+    /// A request for one resource.
     pub fn one(resource: &str, how: How) -> Self {
         Self(vec![Part { resource: resource.to_owned(), how }])
     }

@@ -49,7 +49,7 @@ impl Store {
                     break;
                 }
                 let shared = Arc::clone(&shared);
-                // It ends when the client does, by an error if that was killed.
+                // The thread ends when the client does, with an error if the client was killed.
                 thread::spawn(move || serve(&shared, stream));
             }
         });
@@ -79,7 +79,7 @@ impl Drop for Store {
 }
 
 impl State {
-    /// The decision and its line are atomic.
+    /// Decides about a write and records the decision, as one atomic step.
     fn write(&self, by: Seeker, resource: String, token: u64) -> bool {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         let largest = book.largest.entry(resource.clone()).or_default();

@@ -1,5 +1,5 @@
-//! The holders of locks, as the lockers in this process report them: a history for the checker of
-//! chaos.
+//! The holders of locks, as the lockers of this process report them: a history for the checker of
+//! [`chaos`](crate::chaos).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Account {
         Ok(Self { path: path.to_owned(), history: Writer::open(path)?, attempts: AtomicU64::new(0) })
     }
 
-    /// Requests one exclusive lock. The request is the caller's, with this TTL.
+    /// Makes the caller's `request` for one exclusive lock with this TTL, and records the outcome.
     ///
     /// # Errors
     /// Those of the request.
@@ -83,8 +83,8 @@ impl Account {
 }
 
 impl Holding<'_> {
-    /// Whether it is valid. The clock is read before the guard, so the answer is true at that
-    /// instant too.
+    /// Checks whether the guard is valid, and records that. The clock is read before the guard is
+    /// checked, so a guard that is valid was valid at the recorded instant too.
     pub fn look(&self) -> bool {
         let at = now();
         let is_valid = self.guard.is_valid();

@@ -32,14 +32,14 @@ pub struct ClusterRun {
     pub clientele: Clientele,
     /// What happens to the owners, one after the other.
     pub deeds: Vec<ShardDeed>,
-    /// How many more owners are stopped at most, until two clients that have the restart guard
-    /// alone have held one lock. An owner that continues may learn of its successor before it reads
-    /// the requests of clients; over TLS it always does.
+    /// The most further owners to stop, until two clients that rely on the restart guard alone have
+    /// held one lock. This may take several: an owner that continues may learn of its successor
+    /// before it reads the requests of clients, and over TLS it always does.
     pub stops: usize,
 }
 
 impl ShardDeed {
-    /// All that there are.
+    /// All kinds of faults.
     pub const ALL: &[Self] = &[
         Self::Replace(Takeover::Alone),
         Self::Stop,
@@ -50,8 +50,8 @@ impl ShardDeed {
 }
 
 impl ClusterRun {
-    /// Runs it, and returns the outcome. Each failover is printed when it is over. The histories
-    /// are left.
+    /// Carries out the run, and returns the outcome. `tell` is called with each failover when it is
+    /// over. The histories stay in their files.
     ///
     /// # Errors
     /// When a client ends by itself, or when clients with confirmed votes are granted nothing
@@ -60,7 +60,7 @@ impl ClusterRun {
         let cluster = ClusterGroup::start();
         let mut random = Random::new(self.clientele.seed);
         let slot = cluster.slot(TAGS[0]);
-        // Masters that vote in two ways have their own keys for each, in the same slots.
+        // Masters that vote in two ways have separate keys for each way, in the same slots.
         let mut tags = Tags { cluster: &cluster, tried: 0 };
         let ways = [
             (Trust::Confirmed, vec![TAGS[0].to_owned()]),

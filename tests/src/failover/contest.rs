@@ -30,14 +30,14 @@ const LOOKED_FOR: Duration = Duration::from_millis(300);
 /// How often locks are granted between one failover and the next one.
 const GRANTS_BETWEEN: usize = 10;
 
-/// The contenders.
+/// The clients of a run.
 #[derive(Clone, Debug)]
 pub struct Clientele {
     /// The seed of their choices and of the faults.
     pub seed: u64,
     /// How many clients there are of each kind of trust.
     pub clients: usize,
-    /// Where histories go, one file for each kind of trust.
+    /// The directory for the histories, one file for each kind of trust.
     pub directory: PathBuf,
     /// The program that is started as a client.
     pub program: Program,
@@ -87,7 +87,7 @@ impl Contest {
                 transport: String::new(),
                 history: path.clone(),
                 store: None,
-                // If a failover may lose locks, it may lose numbers.
+                // A failover that may lose locks may also lose the counters of fencing tokens.
                 fenced: trust.is_sound(),
                 restart_guard: Some(LONGEST_TTL),
                 request_timeout: Some(REQUEST_TIMEOUT),
@@ -141,7 +141,7 @@ impl Contest {
                 config.address_map(leading(self.routes.clone())).build().map_err(io::Error::other)?;
             let locker = transport.open(config);
             let guard = locker.lock("sleeper").timeout(RECOVERED_WITHIN).wait().map_err(io::Error::other)?;
-            // Nothing that it waits for may make it leave a primary that stops.
+            // No request may be outstanding, or the client would leave a primary that stops.
             guard.release().wait().map_err(io::Error::other)?;
             Ok((Account::open(&party.path)?, locker))
         };
@@ -184,7 +184,7 @@ impl Contest {
 }
 
 impl Sleepers {
-    /// Makes them request the lock 20 ms before an event.
+    /// Makes the sleepers request the lock 20 ms before an event.
     pub(super) fn wake_before(&self, event: impl FnOnce()) {
         thread::scope(|scope| {
             for (account, locker) in &self.lockers {
@@ -209,7 +209,7 @@ impl Party {
     /// Waits until some locks have been granted after an instant.
     fn is_granted_after(&self, from: u64) -> io::Result<()> {
         let are_granted = || {
-            // A line may not have been written yet.
+            // The last line may be incomplete, so errors are ignored.
             let events = history::read(&self.path).unwrap_or_default();
             (grants_after(&events, from).count() >= GRANTS_BETWEEN).then_some(())
         };

@@ -8,9 +8,10 @@ use crate::groups::SentinelGroup;
 use crate::proxy::Direction;
 use crate::server::RedisServer;
 
-/// Longer than a failover and the quarantine of the new primary.
+/// How long a script keeps a server busy: longer than a failover and the quarantine of the new
+/// primary.
 const BUSY_SECONDS: u64 = 7;
-/// No kernel counts time in longer steps.
+/// The longest step in which a kernel counts time.
 const A_TICK: Duration = Duration::from_millis(20);
 
 /// A failover.
@@ -18,7 +19,7 @@ const A_TICK: Duration = Duration::from_millis(20);
 pub struct Befallen {
     /// The new primary.
     pub new: usize,
-    /// How long the fault of the old one lasts by itself.
+    /// When the fault of the old primary ends by itself.
     pub until: SystemTime,
 }
 
@@ -62,7 +63,7 @@ impl Deed {
         Befallen { new: group.primary_after(primary), until }
     }
 
-    /// Ends the fault. A network may lose the bytes that it has held back.
+    /// Ends the fault. If `loses`, the network loses the bytes that it has held back.
     pub fn undo(self, group: &SentinelGroup, primary: usize, loses: bool) {
         match self {
             Self::Kill => group.server(primary).restart(),
@@ -88,8 +89,8 @@ impl fmt::Display for Deed {
     }
 }
 
-/// Keeps a server busy with a script, which cannot be ended, until the second that is
-/// returned.
+/// Keeps a server busy with a script that cannot be ended. Returns the time at which the script
+/// ends.
 pub fn keep_busy(server: &RedisServer, seconds: u64) -> SystemTime {
     server.command(&["CONFIG", "SET", "lua-time-limit", "60000"]);
     let since_epoch = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -99,7 +100,8 @@ pub fn keep_busy(server: &RedisServer, seconds: u64) -> SystemTime {
     while since_epoch() < Duration::from_secs(second) + A_TICK {
         sleep(Duration::from_millis(1));
     }
-    // The only clock that advances in scripts of all servers, in whole seconds.
+    // In all versions of servers, this is the only clock that advances during a script. It counts
+    // whole seconds.
     let lag =
         "local function lag() return tonumber(redis.call('INFO', 'replication'):match('lag=(%d+)')) end";
     let script = format!("{lag} local e = lag() + {seconds} while lag() < e do end");

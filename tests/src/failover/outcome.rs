@@ -43,7 +43,7 @@ impl Outcome {
     }
 }
 
-/// Seconds since the fault of the old primary.
+/// Writes the times in seconds since the fault of the old primary.
 impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let after = |at: u64| Duration::from_nanos(at.saturating_sub(self.began)).as_secs_f64();

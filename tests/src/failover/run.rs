@@ -14,7 +14,7 @@ use crate::random::Random;
 /// A run on a group under sentinels.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The contenders.
+    /// The clients of the run.
     pub clientele: Clientele,
     /// How clients find the primary.
     pub found: Found,
@@ -34,8 +34,8 @@ pub enum Found {
 }
 
 impl Run {
-    /// Runs it, and returns the outcome. Each failover is printed when it is over. The histories
-    /// are left.
+    /// Carries out the run, and returns the outcome. `tell` is called with each failover when it is
+    /// over. The histories stay in their files.
     ///
     /// # Errors
     /// When a client ends by itself, or when clients with confirmed votes are granted nothing
@@ -60,7 +60,8 @@ impl Run {
             let promoted = now();
             name.set_upstream(group.server(new).address());
             contest.renew_half()?;
-            // The quarantine of the new primary ends, for clients with the restart guard alone.
+            // Waits for the end of the new primary's quarantine, for clients with the restart guard
+            // alone.
             sleep(Duration::from_millis(LONGEST_TTL) + random.millis(500..=1_500));
             let loses = random.one_in(2);
             let ahead = SystemTime::now() + Duration::from_millis(50);

@@ -6,8 +6,8 @@ use crate::groups::{ClusterGroup, SentinelGroup};
 use crate::proxy::FaultProxy;
 use crate::tls::{self, url_by, url_of};
 
-/// What clients rely on when a master fails over. All of them use the restart guard, each way in a
-/// own database, because the guard's marker distinguishes them.
+/// What clients rely on when a master fails over. All of them use the restart guard. Each kind of
+/// trust has its own database, because the guard's marker differs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Trust {
     /// `replicas=K`: votes that all replicas have confirmed.
@@ -30,7 +30,7 @@ impl Trust {
         }
     }
 
-    /// For names of clients.
+    /// A name for use in the names of clients.
     pub fn name(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed",
@@ -50,7 +50,7 @@ impl Trust {
         }
     }
 
-    /// The URL of a name that leads to the primary.
+    /// The URL of a host name that leads to the primary.
     pub fn url(self, name: impl Display, replicas: usize) -> String {
         let url = url_of(format_args!("{name}/{}", self.database()));
         with(&url, &self.said(replicas))

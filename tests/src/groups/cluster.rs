@@ -11,7 +11,8 @@ use crate::server::RedisServer;
 const SHARDS: usize = 3;
 const NODES: usize = 2 * SHARDS;
 const SLOTS: usize = 16_384;
-/// A cluster forms within a second or two, and a failover takes as long.
+/// The longest wait for anything here. A cluster forms within a second or two, and a failover takes
+/// about the same time.
 const SOON: Duration = Duration::from_secs(60);
 
 /// A cluster. Dropping it ends it.
@@ -31,7 +32,7 @@ pub enum Takeover {
     Agreed,
     /// The primary is not asked, but the other primaries vote.
     Forced,
-    /// No other server is asked.
+    /// The replica asks no other server.
     Alone,
 }
 
@@ -43,12 +44,12 @@ struct Line {
     slots: Vec<(u16, u16)>,
 }
 
-/// Setting up and looking.
+/// Setup and inspection.
 impl ClusterGroup {
     /// How many replicas each primary has.
     pub const REPLICAS: usize = 1;
 
-    /// Starts it, and waits until it is complete.
+    /// Starts a cluster, and waits until it is complete.
     #[track_caller]
     pub fn start() -> Self {
         Self::with(|options| options)
@@ -100,8 +101,8 @@ impl ClusterGroup {
         };
         eventually(SOON, "all nodes know each other", || self.nodes.iter().all(knows_all));
         for (replica, id) in self.nodes.iter().skip(SHARDS).zip(&self.ids) {
-            // A node learns of another's slots, and so that it is a primary, after it knows its
-            // name.
+            // A node learns of another node's slots, and so that it is a primary, only after it
+            // knows its name.
             eventually(SOON, "a node becomes a replica", || {
                 reply(replica, &["CLUSTER", "REPLICATE", id]).is_some_and(|reply| reply.is_ok())
             });
@@ -253,7 +254,8 @@ impl ClusterGroup {
             }
         }
         between();
-        // The new owner first: it informs the others, and no slot is without an owner.
+        // The new owner is told first, so that the slot always has an owner. It also informs the
+        // others.
         let others = self.nodes.iter().enumerate().filter(|(place, _)| *place != to).map(|(_, node)| node);
         for node in std::iter::once(self.node(to)).chain(others) {
             // A replica learns it from its primary.

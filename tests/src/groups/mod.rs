@@ -15,10 +15,10 @@ use crate::client::Value;
 use crate::options::ServerOptions;
 use crate::server::RedisServer;
 
-/// Which port replaces an announced one.
+/// Pairs of ports: one that servers announce, and the one that clients use instead.
 pub type Routes = Vec<(u16, u16)>;
 
-/// Leads clients of this process by these routes.
+/// Translates the addresses that servers announce, by these routes, for clients of this process.
 pub fn leading(routes: Routes) -> impl Fn(&Address) -> Address {
     move |named| match named {
         Address::Tcp { host, port } => {

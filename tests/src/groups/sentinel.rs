@@ -11,7 +11,8 @@ use crate::proxy::{Cut, Direction, FaultProxy};
 use crate::server::RedisServer;
 
 const SENTINELS: usize = 3;
-/// A failover takes a second or two; a restarted primary is made a replica some time later.
+/// The longest wait for anything here. A failover takes a second or two; a restarted primary is
+/// made a replica some time later.
 const SOON: Duration = Duration::from_secs(60);
 /// The timing of sentinels, in milliseconds. By default they exchange messages every 2 s, and a
 /// server that calls itself the primary is made a replica after four times that.
@@ -19,8 +20,8 @@ const PACE: [&str; 4] = ["publish-period", "500", "info-period", "1000"];
 
 /// Three servers under three sentinels. Dropping it ends them.
 ///
-/// Sentinels and replicas know a server by the address of a proxy, at which it can be cut off from
-/// them. The primary is the server that two of the sentinels name.
+/// Sentinels and replicas reach a server through a proxy, which can cut the server off from them.
+/// The primary is the server that two of the sentinels name.
 #[derive(Debug)]
 pub struct SentinelGroup {
     servers: Vec<RedisServer>,
@@ -28,14 +29,14 @@ pub struct SentinelGroup {
     sentinels: Vec<RedisServer>,
 }
 
-/// Setting up and looking.
+/// Setup and inspection.
 impl SentinelGroup {
-    /// The name by which sentinels know it.
+    /// The name by which sentinels know the group.
     pub const NAME: &str = "mymaster";
     /// How many replicas the primary has.
     pub const REPLICAS: usize = 2;
 
-    /// Starts it, and waits until it is complete.
+    /// Starts a group, and waits until it is complete.
     #[track_caller]
     pub fn start() -> Self {
         Self::with(|options| options)
@@ -133,7 +134,7 @@ impl SentinelGroup {
         let server = self.servers.get(primary)?;
         let replicas = Self::REPLICAS.to_string();
         let is_confirmed = || {
-            // It is listed before it has read the data that it was sent.
+            // A replica is listed before it has loaded the data that it was sent.
             let mut client = server.client().ok()?;
             client.try_command(&["SET", "probe", "x"]).ok()?;
             client.try_command(&["WAIT", &replicas, "50"]).ok()?.int()
@@ -152,7 +153,7 @@ impl SentinelGroup {
         self.ways.iter().position(|way| way.port() == port)
     }
 
-    /// Whether it knows all servers and sentinels, and considers the primary healthy.
+    /// Whether a sentinel knows all servers and sentinels, and considers the primary healthy.
     fn knows_all(sentinel: &RedisServer) -> Option<bool> {
         let told = reply(sentinel, &["SENTINEL", "MASTER", Self::NAME])?;
         let fields = told.array()?;
@@ -192,12 +193,12 @@ impl SentinelGroup {
         self.way(place).stall(direction);
     }
 
-    /// Ends that. The bytes that were held back arrive.
+    /// Connects a server again. The bytes that were held back arrive.
     pub fn heal(&self, place: usize) {
         self.way(place).heal();
     }
 
-    /// Ends that. The bytes that were held back are lost with their connections.
+    /// Connects a server again. The bytes that were held back are lost with their connections.
     pub fn heal_anew(&self, place: usize) {
         self.way(place).cut(Cut::Reset);
         self.way(place).heal();

@@ -40,10 +40,10 @@ pub(super) struct Line {
     /// earlier ones.
     queue: VecDeque<(Instant, Parcel)>,
     under_way_bytes: usize,
-    /// Due; `sent` of it is written.
+    /// Bytes that are due, of which `sent` are written.
     out: Vec<u8>,
     sent: usize,
-    /// While coalescing: when `out` is written.
+    /// When `out` is written, while coalescing.
     gate: Option<Instant>,
     /// The destination accepts no more bytes.
     blocked: bool,
@@ -185,7 +185,8 @@ impl Line {
         }
     }
 
-    /// Moves due bytes to `out`; returns the end when nothing is before it any more.
+    /// Moves due bytes to `out`. Returns the end of the source once all bytes before it are
+    /// written.
     fn collect(&mut self, now: Instant, faults: &Faults) -> Option<Parcel> {
         while self.next_is_due(now, faults) {
             match self.queue.pop_front() {

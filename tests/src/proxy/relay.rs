@@ -15,7 +15,8 @@ use super::line::{Faults, Line};
 use super::{Cut, Direction};
 use crate::ports;
 
-/// A server on this machine accepts at once, or its queue is full.
+/// The longest wait for a connection to the server: on this machine a server accepts at once, or
+/// its queue is full.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) type Command = Box<dyn FnOnce(&mut Relay) + Send>;
@@ -74,7 +75,7 @@ impl Relay {
         while !self.stopped {
             self.wait();
             let commands = self.commands();
-            // Actions of clients before a command are processed before the command.
+            // What clients did before a command is processed before the command.
             self.accept();
             self.pump();
             for command in commands {

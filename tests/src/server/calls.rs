@@ -18,8 +18,8 @@ pub enum Calls {
 }
 
 impl RedisServer {
-    /// How often clients have had this executed. In a real server the harness's own commands count
-    /// too.
+    /// How often the server has executed such commands. On a real server the harness's own commands
+    /// count too.
     #[track_caller]
     pub fn calls(&self, what: Calls) -> u64 {
         let (commands, kinds): (&[&str], &[CommandKind]) = match what {

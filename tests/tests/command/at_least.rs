@@ -45,7 +45,7 @@ fn the_time_may_be_longer_than_the_ttl_and_is_in_the_json() {
         "{}",
         told.err
     );
-    // The command waits for a quorum, and the last master may be a moment later.
+    // The command waits only for a quorum, so the last master may follow a moment later.
     eventually(Duration::from_secs(5), "all masters keep it", || {
         masters.iter().all(|master| master.pttl(JOB) > 500_000)
     });
@@ -62,7 +62,7 @@ fn a_lock_that_was_left_held_may_be_kept_as_well() {
     eventually(Duration::from_secs(5), "all masters keep it", || {
         masters.iter().all(|master| master.pttl(JOB) > 500_000)
     });
-    // The key has another value now.
+    // The key has another value now, so the token does not extend it.
     assert_eq!(call(&masters, &["extend", JOB], Some(&token)).code, Some(75));
     assert_eq!(call(&masters, &["release", JOB], Some(&token)).code, Some(75));
     let cleared = call(&masters, &["force-release", "--yes-delete-it-whoever-holds-it", JOB], None);

@@ -47,8 +47,8 @@ fn is_fresh(binary: &Path) -> bool {
         .all(|source| modified(&source).unwrap_or(SystemTime::UNIX_EPOCH) <= built)
 }
 
-/// Tests that run at the same time, each in its own process, wait here for one another: cargo locks
-/// the directory.
+/// Builds the binary. Tests that run at the same time, each in its own process, wait here for each
+/// other, because cargo locks the directory.
 fn build(profile: &Path) {
     let target = profile.parent().expect("a profile's directory is in the target directory");
     let name = match profile.file_name().and_then(|name| name.to_str()) {

@@ -6,7 +6,7 @@ use quorlock_tests::masters;
 
 use crate::running::{Ended, JOB, Running, exported, quorlock};
 
-/// `quorlock` with these masters.
+/// Runs `quorlock` with these masters.
 fn call(urls: &[String], words: &[&str], token: Option<&str>) -> Ended {
     let mut command = quorlock(words);
     command.env("QUORLOCK_MASTERS", urls.join(","));
@@ -60,7 +60,7 @@ fn a_plan_names_tags_on_different_masters_and_locks_work_over_its_urls() {
     }
 
     let doctor = call(&urls, &["doctor", "--restart-guard", "2s", "--json"], None);
-    // The replica of the first node is its owner now.
+    // The replica of the first node owns its slots now.
     for owner in [3, 1, 2] {
         let told = format!(
             "\"server_address\":\"{}\",\"answered\":true,\"votes\":true",

@@ -80,7 +80,7 @@ fn quiet_says_nothing_of_a_conflict_that_was_said_to_be_no_failure() {
     let masters = masters(3);
     masters.iter().for_each(|master| assert!(master.set_nx(JOB, "x")));
     for (options, says) in [
-        // For crontabs: cron mails everything that is written.
+        // This is for crontabs: cron mails everything that is written.
         (&["-q", "-n", "-E", "0"][..], false),
         (&["-q", "-w", "200ms", "-E", "0"], false),
         (&["-n", "-E", "0"], true),

@@ -9,10 +9,10 @@ use rustix::process::Signal;
 
 use crate::running::{Ended, Running, SOON, quorlock};
 
-/// On an idle machine it takes a quarter of that.
+/// The longest time of a demonstration. On an idle machine it takes a quarter of this.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Runs it in this directory to its end.
+/// Runs the demonstration in this directory to its end.
 #[track_caller]
 fn demo(options: &[&str], directory: &Path) -> Ended {
     let words = [&["demo"], options].concat();

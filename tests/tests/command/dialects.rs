@@ -4,14 +4,14 @@ use quorlock_embedded::{Dialect, Masters};
 
 use crate::running::{Ended, JOB, Running, SHOW, quorlock};
 
-/// The command with these words, over masters that lack what the dialect lacks.
+/// Runs the command with these words, over masters that lack the features of their dialect.
 #[track_caller]
 fn told(masters: &Masters, words: &[&str]) -> Ended {
     let mut command = quorlock(words);
     Running::of(command.env("QUORLOCK_MASTERS", masters.urls().join(","))).end()
 }
 
-/// The messages of a single try, and under the restart guard.
+/// Runs a single try, without and with the restart guard.
 #[track_caller]
 fn tries(masters: &Masters) -> [Ended; 2] {
     let run = |options: &[&str]| {
@@ -73,7 +73,7 @@ fn without_notifications_waiters_ask_again() {
     assert!(complaints(&masters).ends_with(&expected), "{}", complaints(&masters));
 }
 
-/// Not even a plain lock, which could be granted but never released.
+/// Not even a plain lock is granted, because it could never be released.
 #[test]
 fn without_scripts_nothing_is_granted() {
     let masters = Masters::like(2, Dialect::Garnet).unwrap();
@@ -121,6 +121,6 @@ fn a_proxy_that_hangs_up_is_distinguished_from_a_server_that_went() {
     assert_eq!((status.code, status.out.matches(complaint).count()), (Some(69), 2), "{}", status.out);
     let doctor = told(&masters, &["doctor"]);
     assert_eq!(doctor.code, Some(69), "{}", doctor.out);
-    // For each master, and for the promise that depends on them.
+    // The complaint is printed for each of three masters, and for the promise that depends on them.
     assert_eq!(doctor.out.matches(complaint).count(), 4, "{}", doctor.out);
 }

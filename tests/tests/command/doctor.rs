@@ -6,7 +6,7 @@ use quorlock_tests::{Fleet, RedisServer, ServerOptions, eventually, masters};
 
 use crate::running::{Ended, Running, SHOW, SOON, call, quorlock, start_over};
 
-/// Runs it over these URLs, with these words before them.
+/// Runs `quorlock doctor` over these URLs, with these words before them.
 #[track_caller]
 fn doctor<U: AsRef<str>>(words: &[&str], urls: &[U]) -> Ended {
     let urls = urls.iter().map(AsRef::as_ref);
@@ -69,7 +69,7 @@ fn masters_that_forget_need_the_restart_guard() {
     let expected = "holds: a master that lost its data does not vote for 60.0 s: the restart guard is in use";
     assert_eq!(promise(&told, "restarts"), expected);
 
-    // If clients use it already, the masters report it.
+    // If clients use the restart guard already, the masters report it.
     assert_eq!(call(&masters, &["bootstrap", "--restart-guard", "1m"], None).code, Some(0));
     let told = call(&masters, &["doctor"], None);
     assert_eq!(told.code, Some(0), "{}", told.out);
@@ -118,7 +118,7 @@ fn with_few_rights(more: &str) -> (RedisServer, String) {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn denied_commands_are_reported_for_each_kind_of_lock() {
-    // Servers before 7.0 report it only to users that may open a transaction.
+    // On servers before 7.0, only users that may open a transaction can find out what is denied.
     let (_server, url) = with_few_rights("+multi +discard");
     let told = doctor(&["--prefix", "app:"], &[&url]);
     assert_eq!((told.code, told.err.as_str()), (Some(1), ""), "{}", told.out);
@@ -139,7 +139,7 @@ fn denied_commands_are_reported_for_each_kind_of_lock() {
     }
     assert!(promise(&told, "availability").starts_with("holds: "), "{}", told.out);
     assert!(!told.out.contains("hunter2"), "{}", told.out);
-    // The key of a lock that is denied to this user.
+    // This user may not use the key of the lock.
     let told = doctor(&[], &[&url]);
     assert!(promise(&told, "availability").contains("this user may not: 127.0.0.1:"), "{}", told.out);
     assert!(promise(&told, "availability").contains("PTTL job)"), "{}", told.out);
@@ -191,7 +191,7 @@ fn executed(server: &RedisServer) -> BTreeSet<String> {
     let stats = server.command(&["INFO", "commandstats"]);
     let stats = stats.text().expect("text").to_owned();
     assert!(server.command(&["CONFIG", "RESETSTAT"]).is_ok());
-    // Refused commands are listed too, without a call.
+    // Refused commands are listed too, with no calls.
     let calls = stats.lines().filter(|line| !line.contains(":calls=0,"));
     let names = calls.filter_map(|line| line.strip_prefix("cmdstat_")?.split([':', '|']).next());
     names.map(str::to_owned).collect()
@@ -208,16 +208,16 @@ fn asking_changes_nothing() {
         info.lines().filter(is_told).map(str::to_owned).collect::<Vec<_>>()
     };
     let reads = BTreeSet::from(
-        // The harness's commands are among them.
+        // The harness's commands are among these.
         ["acl", "auth", "client", "config", "get", "hello", "info", "ping", "quit", "time"]
             .map(str::to_owned),
     );
     let everything = ServerOptions::new().start();
     let (few, url) = with_few_rights("+multi +discard");
     for (server, url, also) in [
-        // By ACL DRYRUN, or before 7.0 after MULTI.
+        // This user's permissions are found by ACL DRYRUN, or before 7.0 after MULTI.
         (&everything, everything.url(), ["multi", "discard"].as_slice()),
-        // In a script, or before 7.0 after MULTI.
+        // This user's permissions are found in a script, or before 7.0 after MULTI.
         (&few, url, &["eval", "multi", "discard"]),
     ] {
         assert!(server.set_nx("app:job", "another's"));

@@ -11,7 +11,7 @@ use crate::running::{Running, SOON, quorlock};
 
 /// The folder of `tests/servers`.
 const SERVERS_VARIABLE: &str = "QUORLOCK_SERVERS";
-/// If it is set, the page is written.
+/// If this variable is set, the page is written.
 const WRITE_VARIABLE: &str = "QUORLOCK_WRITE_PAGES";
 
 fn page() -> PathBuf {

@@ -12,14 +12,14 @@ fn doctor(words: &[&str]) -> Ended {
     Running::of(&mut quorlock(&[&["doctor"], words].concat())).end()
 }
 
-/// Runs it on a server whose issuer is trusted.
+/// Runs `quorlock doctor` on a server whose issuer is trusted.
 #[track_caller]
 fn ask(server: &RedisServer, certificates: &Certificates, more: &[&str]) -> Ended {
     let url = format!("rediss://{}?cacert={}", server.address(), certificates.root().display());
     doctor(&[more, &[&url]].concat())
 }
 
-/// A server with this TLS version.
+/// Starts a server with this TLS version.
 fn server(version: &str, certificates: &Certificates) -> RedisServer {
     let options = ServerOptions::new().append_only().config(&format!("tls-protocols {version}"));
     options.tls(certificates, "no").start()

@@ -173,11 +173,11 @@ pub(crate) fn with_masters(script: &str, urls: &[String]) -> String {
     script
 }
 
-/// Runs it in the directory of the page's programs.
+/// Runs a script in the directory of the page's programs.
 #[track_caller]
 fn run(script: &str, masters: &Fleet, directory: &Path) -> Ended {
     let script = with_masters(&format!("{script}\n"), &masters.urls());
-    // Background processes of a script that fails end with it.
+    // If a script fails, its background processes end with it.
     let begin =
         "set -e\nPATH=\"$PWD/bin:$PATH\"\ntrap 'test -z \"$!\" || kill \"$!\" 2>/dev/null || true' EXIT\n";
     let mut command = Command::new("sh");
@@ -189,8 +189,8 @@ fn run(script: &str, masters: &Fleet, directory: &Path) -> Ended {
 fn run_page(name: &str) -> usize {
     let (_, page) = pages().into_iter().find(|(page, _)| page == name).unwrap();
     let (masters, directory) = (masters(HOSTS.len()), tempfile::tempdir().unwrap());
-    // The command itself and not a function of the shell: a script that ends what it has started in
-    // the background ends that.
+    // The scripts find the binary itself on PATH, not a function of the shell. So a script that
+    // kills what it has started in the background kills the binary.
     fs::create_dir(directory.path().join("bin")).unwrap();
     symlink(binary::quorlock(), directory.path().join("bin/quorlock")).unwrap();
     for program in PROGRAMS {
@@ -205,7 +205,7 @@ fn run_page(name: &str) -> usize {
         if let Some(printed) = printed {
             assert!(ended.out.starts_with(printed), "{script} prints\n{}and not\n{printed}", ended.out);
         }
-        // Pictures that are the same each time, drawn again.
+        // A picture that is the same each time must be equal to the one in the page.
         if let Some((_, picture)) =
             script.split_once("quorlock simulate ").and_then(|(_, rest)| rest.split_once("--svg "))
         {

@@ -54,12 +54,12 @@ fn write_program(file: &Path, text: &str) {
     fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Runs the examples of a help and gives the exit codes of the calls of `quorlock`.
+/// Runs the examples of a help text, and returns the exit codes of the calls of `quorlock`.
 #[track_caller]
 fn run(help: &str) -> Vec<i32> {
     let script = examples(help);
     assert!(script.contains("quorlock "), "no example: {help}");
-    // New masters for each: after a bootstrap other clients cannot use them.
+    // Each help text gets new masters: after a bootstrap, other clients cannot use them.
     let masters = masters(3);
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("bin")).unwrap();
@@ -69,7 +69,7 @@ fn run(help: &str) -> Vec<i32> {
     write_program(&directory.path().join("bin/jq"), "#!/bin/sh\ncat >/dev/null\n");
     write_program(&directory.path().join("bin/quorlock"), WRAPPER);
     let codes = directory.path().join("codes");
-    // The servers are at other ports.
+    // The test's servers have other ports than those in the examples.
     let script = format!("PATH=\"$PWD/bin:$PATH\"\n{}wait\n", script.replace(":6379", ""));
     let mut command = Command::new("sh");
     command.args(["-c", &with_masters(&script, &masters.urls())]).current_dir(directory.path());

@@ -79,7 +79,7 @@ fn with_all_masters_dead_one_try_ends_in_69_at_once() {
 
     assert_eq!((refused.code, refused.out.as_str()), (Some(69), ""), "{}", refused.err);
     assert!(refused.took < Duration::from_secs(5), "{:?}", refused.took);
-    // Two of them decide it; the third may not have answered by then.
+    // Two masters decide the outcome; the third may not have answered by then.
     assert!(refused.err.matches("connection refused").count() >= 2, "{}", refused.err);
 }
 

@@ -7,7 +7,7 @@ use crate::documented::root;
 const FOLDERS: [&str; 4] =
     ["core/examples", "transport-blocking/examples", "transport-smol/examples", "transport-tokio/examples"];
 
-/// These measure, for developers.
+/// These examples measure something, for developers.
 const LEFT_OUT: [&str; 2] = ["give_up", "pairs"];
 
 #[test]

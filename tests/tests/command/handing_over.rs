@@ -16,7 +16,7 @@ fn shell(masters: &Fleet, script: &str, argument: &str) -> Ended {
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", argument]);
     command.env("QUORLOCK", binary::quorlock()).env("QUORLOCK_MASTERS", masters.urls().join(","));
-    // As if another lock had been taken before.
+    // These variables are set as if another lock had been taken before.
     command.env("QUORLOCK_RESOURCE", "other").env("QUORLOCK_TOKEN", "other").env("QUORLOCK_FENCE", "9");
     Running::of(&mut command).end()
 }
@@ -111,7 +111,7 @@ fn two_locks_of_one_script_do_not_overwrite_each_other() {
         }
     }
 
-    // Each has its own number, or none without `--fenced`.
+    // Each lock has its own number, or none without `--fenced`.
     let script = r#"
         eval "$("$QUORLOCK" acquire --ttl 1m --fenced one)"
         eval "$("$QUORLOCK" acquire --ttl 1m two)"

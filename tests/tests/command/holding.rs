@@ -159,7 +159,7 @@ fn background_processes_of_the_command_delay_neither_the_end_nor_the_release() {
 fn ten_runs_for_one_lock_never_overlap() {
     let masters = masters(3);
     let directory = tempfile::tempdir().unwrap();
-    // mkdir is atomic: it fails if another is inside.
+    // mkdir is atomic: it fails if another command is inside.
     let inside = directory.path().join("inside");
     let script = format!("mkdir '{0}' && sleep 0.02 && rmdir '{0}'", inside.display());
 
@@ -167,8 +167,8 @@ fn ten_runs_for_one_lock_never_overlap() {
 
     for run in runs {
         let ended = run.end();
-        // This many at once may keep masters from confirming a release in time, which is reported
-        // and changes nothing.
+        // With this many runs at once, masters may be too slow to confirm a release. That is only
+        // reported.
         assert_eq!(ended.code, Some(0), "{}", ended.err);
     }
     assert_free(&masters);

@@ -4,7 +4,7 @@ use quorlock_tests::{Fleet, eventually, masters};
 
 use crate::running::{Ended, HOLD, JOB, Running, SHOW, SOON, call, exported, quorlock, run, start};
 
-/// Prints its permit, and holds it.
+/// A command that prints the index of its permit, and holds it.
 const PERMIT: [&str; 3] = ["sh", "-c", "echo $QUORLOCK_PERMIT; exec cat"];
 
 /// A run whose command prints that it runs, and holds the lock.
@@ -128,7 +128,7 @@ fn several_resources_are_locked_together_or_not_at_all() {
     assert_eq!(both.end().code, Some(0));
     assert_gone(&masters, &[JOB, "b", "c"]);
 
-    // The reverse order.
+    // Now the other way around.
     let single = call(&masters, &["acquire", "--ttl", "1m", "c"], None);
     assert_eq!(single.code, Some(0), "{}", single.err);
     assert_refused(&run(&masters, &["-n", "--also", "c"], &SHOW), "c and 1 more not acquired: ");
@@ -262,7 +262,7 @@ fn a_command_ends_when_its_lock_of_any_kind_is_lost() {
         let masters = masters(3);
         let held = hold(&masters, &[kind, &["--ttl", "2s"]].concat());
         eventually(SOON, "all masters have it", || masters.iter().all(|master| master.exists(key)));
-        // One of several is enough.
+        // The lock is lost if one of its several keys is gone.
         masters.iter().for_each(|master| assert!(master.del(key)));
         let ended = held.end_by_itself();
         assert_eq!(ended.code, Some(75), "{kind:?}: {}", ended.err);

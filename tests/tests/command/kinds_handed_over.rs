@@ -5,7 +5,8 @@ use quorlock_tests::{Fleet, eventually, masters};
 use crate::kinds::{assert_gone, assert_refused};
 use crate::running::{Ended, JOB, Running, SHOW, SOON, call, exported, quorlock, run};
 
-/// The subcommand with these words, with the lines of `quorlock acquire` in its environment.
+/// Runs the subcommand with these words, and with the lines of `quorlock acquire` in its
+/// environment.
 #[track_caller]
 fn call_with(masters: &Fleet, words: &[&str], lines: &str) -> Ended {
     let mut command = quorlock(words);
@@ -53,7 +54,7 @@ fn readers_and_several_resources_are_extended_and_released_as_they_were_acquired
         let name = if options.contains(&"--also") { "b and 1 more" } else { JOB };
         assert_eq!((released.code, released.err), (Some(0), format!("quorlock: released {name}\n")));
         assert_gone(&masters, &[JOB, "b", "quorlock:shared/{job}", "quorlock:shared/{b}"]);
-        // A semaphore and a lock may have one name.
+        // A semaphore and a lock may have the same name.
         let refused = call_with(&masters, &words("release", &["--permits", "4"]), &taken.out);
         assert_eq!(refused.code, Some(64), "{}", refused.err);
         for subcommand in ["extend", "release"] {

@@ -8,9 +8,9 @@ use crate::documented::{pages, root};
 
 /// Where files of this repository are shown to readers of a registry, of the book or of docs.rs.
 const REPOSITORY: &str = "https://github.com/quorlock/quorlock/blob/main/";
-/// Where its README is shown.
+/// Where the README of this repository is shown.
 const HOME: &str = "https://github.com/quorlock/quorlock#";
-/// Where its pictures are.
+/// Where the pictures of this repository are.
 const RAW: &str = "https://raw.githubusercontent.com/quorlock/quorlock/main/";
 
 /// The list of the book's chapters.
@@ -74,7 +74,7 @@ fn dead(name: &str, target: &str) -> Option<String> {
 #[test]
 fn every_link_leads_to_a_file_and_a_heading_that_exist() {
     let mut pages = pages();
-    // The pages for developers.
+    // Pages for developers are not in the list of `pages`.
     for folder in ["", "tests/"] {
         let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
         for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "md")) {

@@ -65,7 +65,7 @@ fn when_no_quorum_renews_the_command_is_asked_to_end_and_killed_before_its_lock_
 
     let asked = observed.asked.expect("the command is asked first");
     assert!(asked < end, "asked {:?} too late", asked - end);
-    // The grace is a quarter of the TTL: until then renewal is tried.
+    // The grace is a quarter of the TTL. Until it begins, renewal is tried.
     assert!(asked - killed > Duration::from_secs(1), "asked after {:?} already", asked - killed);
     assert!(observed.last_tick > asked + Duration::from_millis(300), "no time was left");
     assert!(observed.last_tick < end, "it lived on for {:?}", observed.last_tick - end);
@@ -193,7 +193,7 @@ fn grace_says_how_long_before_the_end_the_command_is_asked() {
     let ended = run(&masters, &["--ttl", "4s", "--grace", "1900ms", "--no-renew"], &["sleep", "20"]);
     assert_eq!(ended.code, LOST);
     assert!(ended.took > Duration::from_millis(1500), "{:?}", ended.took);
-    // Without it the command would have been asked after 3 s.
+    // Without the option the command would have been asked to terminate after 3 s.
     assert!(ended.took < Duration::from_millis(2900), "{:?}", ended.took);
 }
 
@@ -230,7 +230,7 @@ fn background_processes_of_a_lost_command_are_killed_too() {
     run.first_line();
     eventually(SOON, "the run ends", || !run.goes_on());
 
-    // A tick may have been on its way; two would not.
+    // One tick may have been on its way, but not two.
     let ticks = run.out().len();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(run.out().len(), ticks);

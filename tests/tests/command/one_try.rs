@@ -4,7 +4,7 @@ use quorlock_tests::one_try::{Busy, Case};
 
 use crate::binary;
 
-/// A few of each; the example `one_try` makes any number.
+/// The number of runs for each case. The example `one_try` makes any number.
 const RUNS: usize = 15;
 
 #[test]

@@ -127,7 +127,7 @@ fn more_is_said_with_each_v() {
 fn the_token_is_never_said() {
     let masters = masters(3);
     for options in [&["-vvv"][..], &["-vvv", "--json"]] {
-        // Refused, ended in order, lost: all messages about a lock with a token.
+        // All messages about a lock with a token: refused, ended in order, lost.
         let mut held = start(&masters, &[options, &["--ttl", "2s"]].concat(), &TELL);
         let token = held.first_line();
         assert_eq!(token.len(), 40);

@@ -27,7 +27,7 @@ fn a_run_locks_the_key_with_the_prefix_and_shows_the_name_without_it() {
     let ran = run(&masters, &[&PREFIX[..], &["-n", "-v", "--fenced"]].concat(), &show);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "job\n"), "{}", ran.err);
     assert!(ran.err.contains("acquired job") && !ran.err.contains("app:"), "{}", ran.err);
-    // A third master may have been reached too late, after the end of the command.
+    // A third master may not have been reached before the end of the command.
     let counts = |master: &&RedisServer| master.exists("quorlock:fence/{app:job}");
     assert!(masters.iter().filter(counts).count() >= 2);
 

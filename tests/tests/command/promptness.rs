@@ -11,8 +11,8 @@ use crate::running::{JOB, Running, SOON, call, start};
 const BOUND: Duration = Duration::from_millis(50);
 
 /// A busy machine may delay any process by more than [`BOUND`], so the best of a few tries counts.
-/// A loss without a wake-up shows in every one of them: the next check is hundreds of
-/// milliseconds away.
+/// If a loss caused no wake-up, all tries would be slow: the next check is hundreds of milliseconds
+/// away.
 const TRIES: usize = 4;
 
 const TTL: Duration = Duration::from_secs(4);
@@ -69,7 +69,7 @@ fn prompt(cause: &str, mut attempt: impl FnMut() -> Duration) {
     panic!("{cause}: TERM came after {took:?}");
 }
 
-/// From the renewal that finds the loss to TERM, where `lose` makes the lock lost.
+/// The time from the renewal that finds the loss to TERM must be short. `lose` makes the lock lost.
 #[track_caller]
 fn prompt_after_renewal(cause: &str, options: &[&str], fleet: impl Fn() -> Fleet, lose: impl Fn(&Fleet)) {
     prompt(cause, || {
@@ -136,7 +136,7 @@ fn a_fenced_and_healed_lock_that_is_deleted() {
     );
 }
 
-/// When validity ends, by the longest life that a key has left: the drift earlier.
+/// When validity ends: the drift before the end of the key that lives longest.
 #[track_caller]
 fn end_of_validity(masters: &Fleet) -> Instant {
     let now = Instant::now();
@@ -145,7 +145,8 @@ fn end_of_validity(masters: &Fleet) -> Instant {
     now + Duration::from_millis(u64::try_from(left).expect("a life that is left")) - drift
 }
 
-/// From the instant at which grace begins to TERM, where `ail` keeps the lock from being renewed.
+/// The time from the beginning of grace to TERM must be short. `ail` keeps the lock from being
+/// renewed.
 #[track_caller]
 fn prompt_at_grace(cause: &str, options: &[&str], ail: impl Fn(&Fleet)) {
     prompt(cause, || {
@@ -154,7 +155,7 @@ fn prompt_at_grace(cause: &str, options: &[&str], ail: impl Fn(&Fleet)) {
         let end = end_of_validity(&masters);
         ail(&masters);
         let asked = when_asked(&mut run);
-        // Masters that hang would delay the release.
+        // The masters continue, because masters that hang would delay the release.
         masters.iter().filter(|master| master.is_running()).for_each(RedisServer::cont);
         let ended = run.end_by_itself();
         assert_eq!(ended.code, Some(75), "{}", ended.err);

@@ -165,7 +165,7 @@ fn a_bootstrap_that_cannot_be_meant_is_64() {
         assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{words:?}: {}", refused.err);
         assert!(refused.err.contains(says) && !refused.err.contains("hunter2"), "{}", refused.err);
     }
-    // It was refused before any request was sent.
+    // The client was refused before it sent any request.
     let refused = run(&masters, &[&GUARD[..], &["-n"]].concat(), &SHOW);
     assert_eq!(refused.code, Some(69), "{}", refused.err);
 }

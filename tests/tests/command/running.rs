@@ -124,8 +124,8 @@ impl Running {
             .stdin(Stdio::piped())
             .stdout(file("out"))
             .stderr(file("err"))
-            // Not in the group that has the foreground of the terminal, if there is one: these
-            // tests are for runs without it.
+            // If there is a terminal, the process is not in the group that has its foreground:
+            // these tests are for runs without the foreground.
             .process_group(0)
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?} cannot be executed: {error}"));

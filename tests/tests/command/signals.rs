@@ -68,7 +68,7 @@ fn signals_for_the_commands_own_use_go_on_to_it() {
 #[test]
 fn a_signal_that_ends_the_wait_leaves_no_key() {
     let masters = masters(3);
-    // The third is granted and released repeatedly.
+    // The third master grants the lock and gets its release, again and again.
     assert!(masters[0].set_nx(JOB, "x") && masters[1].set_nx(JOB, "x"));
     for signal in asking_to_end() {
         let before = masters[2].calls(Calls::Set);

@@ -9,7 +9,7 @@ use quorlock_tests::{FakeMaster, Fleet, ServerOptions, masters};
 use crate::binary;
 use crate::running::{Ended, JOB, Running, SHOW, acquire, assert_free, call, quorlock, run};
 
-/// Far less than a hanging command takes, far more than two timeouts.
+/// A bound that is far less than a hanging command takes, and far more than two timeouts.
 const BOUNDED: Duration = Duration::from_secs(15);
 
 /// The exit code for a free lock.
@@ -180,7 +180,7 @@ fn holders_that_split_the_masters_are_distinguished_and_that_is_1() {
     assert!(told.out.starts_with(expected), "{}", told.out);
     assert!(line(&told, masters[1].address()).contains("holder b"), "{}", told.out);
 
-    // The third decides, and does not answer.
+    // The third master would decide, and does not answer.
     masters[2].kill();
     let (code, said) = verdict(&masters);
     assert_eq!(code, Some(69), "{said}");

@@ -148,7 +148,7 @@ fn replicas_have_no_vote() {
     assert!(refused.err.contains("replica"), "{}", refused.err);
 }
 
-/// All of them.
+/// All subcommands.
 pub(crate) const SUBCOMMANDS: [&str; 14] = [
     "run",
     "acquire",

@@ -20,7 +20,7 @@ pub(crate) enum Broken {
     TooMany { held: usize, by: Vec<usize> },
     /// Two holders had the same permit at one instant.
     Twice { index: u32, by: [usize; 2] },
-    /// There is no permit of this index.
+    /// A holder's permit has an index that does not exist.
     NoSuch { index: u32, by: usize },
 }
 

@@ -1,4 +1,5 @@
-//! Random commands. Keys, tokens and lives are few, so that they meet.
+//! Random commands. There are only a few keys, tokens and lives, so that commands often concern the
+//! same ones.
 
 use quorlock_tests::Random;
 
@@ -37,7 +38,7 @@ pub(crate) const KEYS: [&[u8]; 24] = [
 ];
 pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 
-/// Among them one longer than the part that UNDO digests, and a number.
+/// The tokens. One is longer than the part that UNDO digests, and one is a number.
 const TOKENS: [&[u8]; 7] = [
     b"4f3c2a1b",
     b"99aa88bb",
@@ -79,7 +80,7 @@ const PASSWORDS: [&[u8]; 4] = [b"secret", b"secret", b"wrong", b""];
 
 type Make = fn(&mut Random) -> Arguments;
 
-/// How often each is drawn, and the function that creates it.
+/// The kinds of commands: how often each is drawn, and the function that creates it.
 const MAKERS: &[(usize, Make)] = &[
     (24, set),
     (9, |random| with_key(random, "GET")),
@@ -111,7 +112,7 @@ const MAKERS: &[(usize, Make)] = &[
     (2, nonsense),
 ];
 
-/// One command.
+/// Returns one random command.
 pub(crate) fn command(random: &mut Random) -> Arguments {
     let maker = random.weighted(MAKERS.iter().map(|(weight, _)| *weight));
     let mut arguments = MAKERS[maker].1(random);
@@ -128,7 +129,7 @@ pub(crate) fn command(random: &mut Random) -> Arguments {
     arguments
 }
 
-/// Bytes that end the connection, or come near it.
+/// Bytes that end the connection, or nearly do.
 pub(crate) fn garbage(random: &mut Random) -> &'static [u8] {
     random.of(&[
         b"*1\r\n:5\r\n",
@@ -333,7 +334,7 @@ fn whole_database(random: &mut Random) -> Arguments {
     }
 }
 
-/// Memory is short, and a password is set, for a few commands only.
+/// CONFIG commands. The memory limit and the password that they set last for a few commands only.
 fn config(random: &mut Random) -> Arguments {
     let amount = random.of(&[&b"0"[..], b"0", b"0", b"1", b"100mb", b"2GB", b"10x", b"", b"-1"]);
     let password = random.of(&[&b""[..], b"", b"secret"]);

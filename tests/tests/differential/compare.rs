@@ -41,14 +41,14 @@ pub(crate) fn fits(version: Version, command: &Command, model: &[u8], real: &[u8
     }
 }
 
-/// Fields about keys, not about the server.
+/// Compares the fields about keys, not those about the server.
 fn same_inspection(model: &[u8], real: &[u8]) -> bool {
     let about_keys = |reply: &[u8]| parts(reply).into_iter().take(5).collect::<Vec<_>>();
     let is_told = |reply: &[u8]| reply.starts_with(b"*9\r\n");
     is_told(model) && is_told(real) && about_keys(model) == about_keys(real)
 }
 
-/// Two servers differ in name, version and the numbers of their connections.
+/// Compares greetings, except for the name, the version and the number of the connection.
 fn same_greeting(version: Version, model: &[u8], real: &[u8]) -> bool {
     let masked = |reply: &[u8]| {
         let mut parts = parts(reply);
@@ -73,7 +73,8 @@ fn same_greeting(version: Version, model: &[u8], real: &[u8]) -> bool {
     is_map(model) && masked(model) == masked(real)
 }
 
-/// The model writes fewer fields; each must be there, and those of the state must be equal.
+/// Compares INFO. The model writes fewer fields; the server must have each of them, and those about
+/// the state must be equal.
 fn same_info(model: &[u8], real: &[u8]) -> bool {
     let fields = |reply: &[u8]| -> BTreeMap<String, String> {
         let text = String::from_utf8_lossy(reply).into_owned();
@@ -87,7 +88,7 @@ fn same_info(model: &[u8], real: &[u8]) -> bool {
     })
 }
 
-/// A server counts expired keys until it deletes them.
+/// Compares the numbers of keys. A server also counts expired keys until it deletes them.
 fn between(model: &[u8], real: &[u8]) -> bool {
     let number =
         |reply: &[u8]| std::str::from_utf8(reply).ok()?.trim().strip_prefix(':')?.parse::<usize>().ok();

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// Reads one whole reply of either protocol, as it came.
+/// Reads one whole reply of either protocol, and returns its bytes unchanged.
 pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut frame = Vec::new();
     let mut missing = 1_usize;

@@ -13,11 +13,11 @@ use crate::scripts::{Site, fleet, number, span};
 pub(crate) const KINDS: [CommandKind; 9] =
     [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take, Enter, Leave];
 
-/// How often each script is called.
+/// The relative frequency of each script.
 const SCRIPTS: [(CommandKind, usize); 6] =
     [(AcquireAll, 10), (RaiseAll, 4), (ExtendAll, 6), (HealAll, 4), (ReleaseAll, 5), (KeepAll, 3)];
 
-/// Each is locked, written or read; others lock the first one alone.
+/// The resources, which claims write or read. Other scripts lock only the first one.
 const RESOURCES: [&str; 3] = ["a", "c", "d"];
 
 /// The mark of the next waiter, if the resources are seats.
@@ -94,7 +94,7 @@ pub(crate) fn claim(random: &mut Random) -> Arguments {
     asked(random, &aim)
 }
 
-/// The life of one claim, with other calls in between.
+/// The calls in the life of one claim, with other calls in between.
 pub(crate) fn story(random: &mut Random) -> Vec<Arguments> {
     let aim = aim(random);
     let length = 4 + random.below(6);
@@ -145,7 +145,7 @@ fn flags(random: &mut Random, kind: CommandKind) -> String {
     if flags.is_empty() { "-".into() } else { flags }
 }
 
-/// The resources are seats here.
+/// A call of TAKE, in which the resources are seats.
 pub(crate) fn take(random: &mut Random) -> Arguments {
     let first = random.below(RESOURCES.len());
     let seats = (0..=random.below(RESOURCES.len())).map(|next| RESOURCES[(first + next) % RESOURCES.len()]);
@@ -170,8 +170,8 @@ pub(crate) fn take(random: &mut Random) -> Arguments {
     }
     values.extend([flags.into_bytes(), seats.len().to_string().into_bytes()]);
     if has_waited {
-        // Their age is longer than a run, so that the longest waiter does not depend on
-        // the clocks.
+        // The waits are longer than a run, so that it does not depend on the clocks which waiter
+        // has waited longest.
         let waited = 1_000_000 * random.below(4);
         values.extend([random.of(&["a1", "b2", "c3"]).as_bytes().to_vec(), waited.to_string().into_bytes()]);
     }
@@ -190,7 +190,7 @@ pub(crate) fn beside(random: &mut Random) -> Arguments {
     match random.below(12) {
         0 => vec![b"SET".to_vec(), named(random, "count"), number(random).to_vec()],
         8.. => {
-            // Without that hardly anything is free after a while.
+            // Without these deletions, hardly any resource would be free after a while.
             let kinds = ["shared", "want", "count"].into_iter();
             let keys = kinds.flat_map(|kind| ["c", "d"].map(|name| format!("{kind} {name}")));
             let all = ["DEL", "c", "d", "next"].map(str::to_owned).into_iter().chain(keys);

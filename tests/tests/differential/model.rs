@@ -1,11 +1,11 @@
-//! The model, at all instants at which the server may have been.
+//! The model, at all instants at which the server may have executed a command.
 //!
-//! A real server reads its clock for each command, once except in one case, and all that is known
-//! of those readings is that they lie between two others and never go back. So each command is
-//! given to the model at every millisecond of that span, outcomes that do not fit the server's
-//! reply are dropped, and the others continue. A script is run for each of its readings at which
-//! the clock may have advanced. Of equal outcomes only the earliest is kept: what a later one can
-//! still become, the earlier can too.
+//! A real server reads its clock for each command, once except in one case. The test knows only
+//! that each reading lies between two others, which it gets by TIME, and that readings never go
+//! back. So the model executes each command at every millisecond of that span. Outcomes that do not
+//! fit the server's reply are dropped, and the others continue. A script is run for each of its
+//! readings at which the clock may have advanced. Of equal outcomes only the earliest is kept:
+//! everything that can follow from a later one can follow from the earlier one too.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl States {
         }
     }
 
-    /// How bytes are read depends on no clock.
+    /// Reads the next command, which does not depend on the clock.
     pub(crate) fn next_command(&mut self) -> Result<Option<Command>, ProtocolError> {
         let mut command = Ok(None);
         for state in &mut self.0 {
@@ -123,9 +123,9 @@ impl States {
         self.0.len()
     }
 
-    /// The only outcome that is left, or any of those whose keys hold what the server's hold and
-    /// live as long. Outcomes that differ only in expired keys are the same from
-    /// here on.
+    /// Returns the only outcome that is left, or any of those whose keys have the same contents and
+    /// the same expiries as the server's. From here on, outcomes that differ only in expired keys
+    /// are the same.
     ///
     /// # Errors
     /// How each outcome differs from the server, if all do.
@@ -149,7 +149,7 @@ impl States {
     }
 }
 
-/// The earliest of equal outcomes.
+/// Keeps a new outcome, unless an equal one is already kept; of two equal ones, the earlier stays.
 fn keep(kept: &mut Vec<State>, new: State) {
     let is_same = |state: &&mut State| state.master == new.master && state.session == new.session;
     match kept.iter_mut().find(is_same) {
@@ -187,8 +187,7 @@ pub(crate) fn looked_at_again(
     outcomes
 }
 
-/// The first key that does not hold the same in the model as on the server, or does not live as
-/// long.
+/// Describes the first key whose contents or expiry differ between the model and the server.
 pub(crate) fn differs(master: &Master, survey: &Survey, ends: Ends) -> Option<String> {
     let now = Duration::from_millis(survey.at);
     survey.keys.iter().find_map(|Seen { database, key, text, scores, left }| {
@@ -228,7 +227,7 @@ pub(crate) fn each_pace(most: u64, mut run: impl FnMut(Vec<usize>) -> usize) {
     }
 }
 
-/// A script that took longer than that is not compared with every possible outcome.
+/// The most milliseconds by which the clock advances during a script in these outcomes.
 const MOST_STEPS: u64 = 3;
 
 #[test]

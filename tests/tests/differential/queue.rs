@@ -8,7 +8,7 @@ use crate::commands::{Arguments, arguments, token};
 use crate::kinds::{call, life};
 use crate::scripts::{fleet, span};
 
-/// The waiters, each with a place; all for the same lock. The third one has a token's name.
+/// The places of the waiters, all for the same lock. The third place is also a token.
 const PLACES: [&str; 4] = ["1", "2", "10", "3"];
 
 /// How long places live: usually long enough for a queue to form.
@@ -23,7 +23,7 @@ fn key_of(place: &str) -> Vec<u8> {
     format!("place {place}").into_bytes()
 }
 
-/// One of them enters, stays or leaves.
+/// A call with which one of the waiters enters, stays or leaves.
 pub(crate) fn queue(random: &mut Random) -> Arguments {
     let place = place(random);
     let mut keys = vec![b"c".to_vec(), key_of(place), b"queue".to_vec()];
@@ -71,7 +71,7 @@ pub(crate) fn beside_queue(random: &mut Random) -> Arguments {
     }
 }
 
-/// The life of the queue, with other calls in between.
+/// The calls in the life of the queue, with other calls in between.
 pub(crate) fn queue_story(random: &mut Random) -> Vec<Arguments> {
     let length = 4 + random.below(8);
     (0..length).map(|_| if random.one_in(10) { beside_queue(random) } else { queue(random) }).collect()

@@ -12,7 +12,7 @@ use crate::frames;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection whose replies are taken as bytes.
+/// A connection whose replies are read as bytes.
 pub(crate) struct Line {
     stream: BufReader<TcpStream>,
 }
@@ -25,8 +25,8 @@ impl Line {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// After the server has closed the connection, nothing can be written, but its earlier replies
-    /// can still be read.
+    /// Sends these bytes. Errors are ignored: after the server has closed the connection nothing
+    /// can be written, but its earlier replies can still be read.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.get_mut().write_all(bytes);
     }
@@ -57,7 +57,7 @@ pub(crate) struct Survey {
 pub(crate) struct Seen {
     pub(crate) database: u32,
     pub(crate) key: &'static [u8],
-    /// What it holds, if that is a string.
+    /// Its value, if that is a string.
     pub(crate) text: Option<Vec<u8>>,
     /// Its members with their scores, if it is a sorted set.
     pub(crate) scores: BTreeMap<Vec<u8>, i64>,

@@ -21,12 +21,13 @@ use crate::versions::Version;
 use quorlock_tests::Random;
 
 const LINES: usize = 4;
-/// Longer ones take the server longer, and each millisecond more multiplies what may have happened.
+/// The largest batch. A larger one takes the server longer, and each further millisecond multiplies
+/// the possible outcomes.
 const LONGEST_BATCH: usize = 20;
 /// How many commands a failure shows.
 const SHOWN: usize = 40;
-/// A batch during which the server's clock advanced by more is not compared: too much could have
-/// happened.
+/// A batch during which the server's clock advanced by more is not compared, because there would be
+/// too many possible outcomes.
 const WIDEST_SPAN_MS: u64 = 3;
 
 /// A server disconnects clients without a password once more than 1 KiB of replies
@@ -106,7 +107,7 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
 }
 
 impl Run {
-    /// Events that no command causes.
+    /// Makes things happen that no command causes.
     fn happen(&mut self) {
         if self.random.one_in(30) {
             thread::sleep(Duration::from_millis(self.random.number() % 12));
@@ -124,7 +125,8 @@ impl Run {
         }
     }
 
-    /// A replica without a master: it refuses writes and still answers.
+    /// Makes the server a replica without a master, which refuses writes and still answers, or a
+    /// master again.
     fn set_replica(&mut self, is_replica: bool) {
         let words = if is_replica { ["REPLICAOF", "127.0.0.1", "1"] } else { ["REPLICAOF", "NO", "ONE"] };
         assert!(self.control.command(&words).text().is_some());
@@ -181,7 +183,7 @@ impl Run {
         self.lines[number] = (flow == Flow::Open).then_some((line, session));
     }
 
-    /// Compares all commands that have come whole.
+    /// Compares all commands that have arrived completely.
     fn step(
         &mut self,
         states: &mut States,
@@ -253,7 +255,8 @@ impl Run {
             if !is_http && is_alike {
                 bytes.extend_from_slice(garbage);
             } else if is_http && version.always_hangs_up_on_browsers() {
-                // The server drops what it has not sent yet, which depends on how the bytes came.
+                // The server drops replies that it has not sent yet, and which ones these are
+                // depends on how the bytes arrived.
                 return vec![garbage.to_vec()];
             }
         }

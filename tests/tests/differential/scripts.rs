@@ -40,7 +40,7 @@ const DIGESTS: [&[u8]; 3] = [b"63bed51553feff34", b"bc182995171373a8", b""];
 const SHARED: [[&str; 3]; 3] =
     [["a", "shared a", "want a"], ["c", "shared c", "want c"], ["d", "shared d", "want d"]];
 
-/// Numbers up to the largest that doubles hold, and what is none.
+/// Numbers up to the largest that doubles hold, and texts that are not numbers.
 const NUMBERS: [&[u8]; 18] = [
     b"1",
     b"2",
@@ -102,7 +102,7 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
         arguments(&[b"EVALSHA", sha1.as_bytes()])
     };
     if random.one_in(15) {
-        // None or too many keys, and too few arguments.
+        // The call declares no keys or too many, and has too few arguments.
         call.push(random.of(&[&b"0"[..], b"1", b"2", b"3", b"-1", b"x", b"99"]).to_vec());
         call.extend((0..random.below(6)).map(|_| key(random).to_vec()));
         return call;

@@ -2,8 +2,8 @@
 //! of them.
 //!
 //! After each command every connection sends an ECHO: all pushes of the command arrive before its
-//! reply. The server deletes expired keys only if a client reads them, except moments in which it
-//! is allowed to do more.
+//! reply. The server deletes expired keys only if a client reads them, except at moments in which
+//! the test allows it to delete them by itself.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -24,13 +24,13 @@ use crate::scripts::{Site, marker};
 use crate::versions::Version;
 
 const LINES: usize = 3;
-/// With more possible outcomes, the run restarts from an empty server.
+/// If there are more possible outcomes, the run restarts from an empty server.
 const MOST_OUTCOMES: usize = 60;
 const SHOWN: usize = 30;
-/// A command during which the server's clock advanced by more is not compared: too much could have
-/// happened.
+/// A command during which the server's clock advanced by more is not compared, because there would
+/// be too many possible outcomes.
 const WIDEST_SPAN_MS: u64 = 4;
-/// By then the server has checked all keys twice.
+/// After this time the server has checked all keys twice.
 const ROUNDS: Duration = Duration::from_millis(250);
 
 /// A possible state of the model, with the earliest millisecond of the server's clock for it.
@@ -69,7 +69,7 @@ struct Run {
 /// Compares this many commands.
 ///
 /// # Panics
-/// When any connection gets other pushes, with the commands that led to it.
+/// When a connection gets other pushes than the model sends, with the commands that led to it.
 pub(crate) fn compare(seed: u64, commands: u64) -> Report {
     let version = Version::of(&Control::of(&RedisServer::start()).command(&["INFO", "server"]));
     let options = ServerOptions::new();
@@ -89,7 +89,7 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
     let began = Instant::now();
     for line in 0..LINES {
         run.execute(line, &arguments(&[b"HELLO", b"3"]));
-        // One of them is notified of its own changes.
+        // One of the connections is notified of its own changes.
         let tracking = arguments(&[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]);
         run.execute(line, if line == 0 { &tracking[..3] } else { &tracking });
     }
@@ -155,8 +155,8 @@ impl Run {
         }
     }
 
-    /// One command on this connection, compared with what the model says at every instant at which
-    /// it may have been executed.
+    /// Executes one command on this connection, and compares the result with the model's at every
+    /// instant at which the server may have executed the command.
     fn execute(&mut self, line: usize, arguments: &[Vec<u8>]) {
         let command = Command::new(arguments.to_vec());
         let bytes = encode(&mut self.random, arguments, false);
@@ -180,7 +180,7 @@ impl Run {
                     if same(version, (line, &command), &model, &real) {
                         let database = state.sessions[line].database();
                         for (at, mut master) in looked_at_again(&command, database, &state.master, at, end) {
-                            // It was notified with the command.
+                            // The pushes of the command include those for this key.
                             master.take_pushes().for_each(drop);
                             keep(&mut kept, State { master, sessions: state.sessions.clone(), at });
                         }
@@ -221,7 +221,7 @@ impl Run {
         heard
     }
 
-    /// The server deletes expired keys by itself.
+    /// Lets the server delete expired keys by itself for a while.
     fn let_it_come_by(&mut self) {
         let start = self.control.time();
         assert!(self.control.command(&["DEBUG", "SET-ACTIVE-EXPIRE", "1"]).is_ok());
@@ -231,7 +231,7 @@ impl Run {
         let end = self.control.time();
         self.report.rounds += 1;
         self.tell(format!("the server comes by [{start}..{end}]\n{}", written(&real)));
-        // Their order depends on the server.
+        // The order of these pushes depends on the server.
         real.iter_mut().for_each(|frames| frames.sort());
         let mut kept = Vec::new();
         for before in std::mem::take(&mut self.states) {
@@ -302,7 +302,7 @@ impl State {
     }
 }
 
-/// The earliest of equal outcomes.
+/// Keeps a new outcome, unless an equal one is already kept; of two equal ones, the earlier stays.
 fn keep(kept: &mut Vec<State>, new: State) {
     let is_same = |state: &&mut State| state.master == new.master && state.sessions == new.sessions;
     match kept.iter_mut().find(is_same) {

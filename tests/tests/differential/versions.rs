@@ -15,7 +15,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// From `INFO server`.
+    /// Reads the version from `INFO server`.
     pub(crate) fn of(info: &Value) -> Self {
         let info = info.text().unwrap();
         let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
@@ -36,7 +36,7 @@ impl Version {
         LEFT_OUT.iter().any(|(applies, is_meant)| applies(self) && is_meant(&words))
     }
 
-    /// Whether this server words the same reply like this.
+    /// Whether this server expresses the model's reply in these other words.
     pub(crate) fn words_it_so(self, model: &[u8], real: &[u8]) -> bool {
         let starts = |reply: &[u8], start: &str| reply.starts_with(start.as_bytes());
         WORDS
@@ -44,7 +44,7 @@ impl Version {
             .any(|(applies, ours, theirs)| applies(self) && starts(model, ours) && starts(real, theirs))
     }
 
-    /// Whether expired keys are gone on a replica. Before 7.0 scripts still saw them there.
+    /// Whether expired keys are gone on a replica. Before 7.0, scripts on a replica still saw them.
     pub(crate) fn hides_ended_keys_on_replicas(self) -> bool {
         !self.is_before_7()
     }
@@ -63,13 +63,13 @@ impl Version {
         self.is_valkey && arguments.iter().any(is_instant)
     }
 
-    /// Whether DEBUG must be enabled.
+    /// Whether the command DEBUG must be enabled first.
     pub(crate) fn asks_for_debug(self) -> bool {
         !self.is_before_7()
     }
 
     /// Whether lines that a person would type, and ends of arguments, are read as in Redis 7.0.
-    /// Later servers read ahead in the protocol of the last command, and take quotes that do not
+    /// Later servers read ahead in the protocol of the last command, and accept quotes that do not
     /// match.
     pub(crate) fn reads_lines_alike(self) -> bool {
         !self.is_after_7_0()
@@ -133,14 +133,14 @@ const LEFT_OUT: &[(Applies, IsMeant)] = &[
         let ends = [&b"9223372036854775807"[..], b"9000000000000000"];
         matches!(words[0], b"SET" | b"EXPIRE") && words.iter().any(|word| ends.contains(word))
     }),
-    // If a reply is still waiting to be sent, these servers do not answer a wrong password.
+    // If another reply is still waiting to be sent, these servers do not answer a wrong password.
     (Version::swallows_refusals, |words| match words {
         [b"AUTH"] | [b"AUTH", b"SECRET"] | [b"AUTH", b"DEFAULT", b"SECRET"] => false,
         [b"AUTH", ..] => true,
         [b"HELLO", _, b"AUTH", user, password, ..] => (*user, *password) != (b"DEFAULT", b"SECRET"),
         _ => false,
     }),
-    // All options of HELLO are read, and the password looked at, before a name is given.
+    // These servers read all options of HELLO, and check the password, before they set the name.
     (Version::is_after_7_0, |words| match words {
         [b"HELLO", _] | [b"HELLO", _, b"AUTH", _, _] => false,
         [b"HELLO", _, b"AUTH", b"DEFAULT", b"SECRET", b"SETNAME", name] => {
@@ -172,10 +172,10 @@ const WORDS: &[(Applies, &str, &str)] = &[
     (Version::is_before_7, "-ERR invalid expire time in '", "-ERR invalid expire time in "),
     (Version::is_before_7, "-ERR unknown subcommand '", "-NOAUTH "),
     (Version::is_before_7, "-ERR wrong number of arguments for '", "-NOAUTH "),
-    // Errors in scripts came wrapped.
+    // Errors in scripts were wrapped.
     (Version::is_before_7, "-ERR Lua redis lib command arguments", "-@user_script: "),
     (Version::is_before_7, "-ERR Lua redis lib command arguments", WRAPPED),
-    // So were errors that the script returns if the command was not even tried.
+    // Errors that a script returns were wrapped too, if the command was not even tried.
     (Version::is_before_7, "-OOM command not allowed", "-@user_script: "),
     (Version::is_before_7, "-READONLY You can't write", "-@user_script: "),
     (Version::is_before_7, "-ERR user_script:", WRAPPED),

@@ -13,21 +13,21 @@ use quorlock_tests::chaos::checker::Rule;
 use quorlock_tests::failover::{Account, Trust};
 use quorlock_tests::{FaultProxy, RedisServer, ServerOptions, Transport, eventually};
 
-/// Far longer than anything takes that works, even on a busy machine.
+/// Far longer than anything takes if it works, even on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// The longest TTL of all clients, and so the quarantine.
 pub(crate) const LONGEST: Duration = Duration::from_millis(1_500);
-/// A request may wait at a stopped server for this long. A server may take 100 ms longer
-/// than a part of it for a `WAIT`.
+/// How long a request may wait at a stopped server. For a `WAIT`, a server may take 100 ms longer
+/// than its part of this time.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_200);
 /// How long clients of the old primary send requests to it.
 const ASKED_FOR: Duration = Duration::from_millis(300);
 const REPLICAS: usize = 2;
-/// How often to try what cannot be made to happen reliably.
+/// The most repetitions of a story, because two holders cannot be made to happen reliably.
 const ROUNDS: usize = 20;
 
-/// How many of these tests run at once. More: on two cores clients are too late to show the
-/// failures of the restart guard alone. Fewer: the tests take longer.
+/// How many of these tests run at once. With more, clients on two cores are too late to show the
+/// failures of the restart guard alone. With fewer, the tests take longer.
 static TURNS: (Mutex<usize>, Condvar) = (Mutex::new(3), Condvar::new());
 
 /// One of the tests that run at once, until it is dropped.
@@ -53,11 +53,11 @@ impl Drop for Turn {
 
 /// What keeps the old primary from seeing the failover, and how it continues afterwards.
 pub(crate) trait Story {
-    /// Keeps it from seeing anything. When this returns, an acknowledgement of each replica is on
-    /// its way.
+    /// Keeps the old primary from seeing anything. When this returns, an acknowledgement of each
+    /// replica is on its way.
     fn blind(&mut self, scene: &Scene);
 
-    /// Lets it see again. `ask` makes its clients request the lock from then on.
+    /// Lets the old primary see again. `ask` makes its clients request the lock from then on.
     fn see(&mut self, scene: &Scene, ask: &mut dyn FnMut());
 }
 
@@ -68,9 +68,9 @@ pub(crate) struct Scene {
     promoted: RedisServer,
     other: RedisServer,
     _stand_in: RedisServer,
-    /// Between each replica and the primary.
+    /// The proxies between each replica and the primary.
     pub(crate) links: [FaultProxy; REPLICAS],
-    /// What clients know: the server that is the primary, for new connections.
+    /// The proxies that clients know. New connections lead to the present primary.
     names: Vec<(Trust, FaultProxy)>,
 }
 
@@ -92,7 +92,7 @@ impl Scene {
         scene
     }
 
-    /// For one kind of trust, or for all that are opened at once.
+    /// Opens a locker for each kind of trust.
     fn open(&self, transport: &Transport) -> Vec<(Trust, Locker)> {
         let open = |(trust, name): &(Trust, FaultProxy)| {
             let config = Config::builder([trust.url(name.address(), REPLICAS)]).restart_guard(LONGEST);

@@ -9,7 +9,7 @@ use quorlock_tests::{Direction, FaultProxy};
 
 use crate::scene::{Scene, Story, tell};
 
-/// A replica acknowledges each second.
+/// Long enough for an acknowledgement: a replica sends one each second.
 const AN_ACKNOWLEDGEMENT: Duration = Duration::from_millis(1_300);
 /// Longer than the failover and the quarantine of the new primary.
 const BUSY_SECONDS: u64 = 5;
@@ -45,7 +45,7 @@ fn requests_are_queued_at_a_stopped_primary_behind_acknowledgements() {
     tell(Stopped { asked_before: Duration::from_millis(600) });
 }
 
-/// The primary runs a script meanwhile; no process is stopped.
+/// The primary runs a script during the failover; no process is stopped.
 struct Busy {
     until: SystemTime,
 }
@@ -76,7 +76,7 @@ struct Late;
 impl Story for Late {
     fn blind(&mut self, scene: &Scene) {
         scene.links.iter().for_each(|link| link.stall(Direction::Both));
-        // Longer than the scripts accept as fresh, so that they find no replica.
+        // Older than an acknowledgement that scripts accept as fresh, so that they find no replica.
         sleep(2 * AN_ACKNOWLEDGEMENT);
     }
 

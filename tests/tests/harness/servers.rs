@@ -154,7 +154,7 @@ fn a_server_is_gone_when_the_test_process_is_killed() {
 fn holds_a_server_until_it_is_killed() {
     let server = std::thread::spawn(RedisServer::start).join().unwrap();
     println!("server process {}", server.pid().unwrap());
-    // Ends also when the other half is gone.
+    // This also ends when the test that started this process is gone.
     let _ = std::io::stdin().read(&mut [0]);
 }
 

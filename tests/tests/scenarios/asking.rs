@@ -117,7 +117,8 @@ pub(crate) fn a_minimum_hold_time_keeps_others_out_until_it_is_over(transport: &
     assert!(release.keeps_for().is_some_and(|left| left <= SECOND));
     assert_eq!(release.wait(), Ok(Released::Freed));
     assert_eq!(watch.check(), Err(LossCause::Released));
-    // The key's life is the rest of the second and the drift, not the TTL of a minute.
+    // The remaining life of the key is the rest of the second plus the drift, not the TTL of a
+    // minute.
     eventually(SOON, "all masters have answered", || {
         masters.iter().all(|master| master.pttl("job") <= 1_012)
     });
@@ -193,7 +194,7 @@ pub(crate) fn a_minimum_hold_time_that_is_over_is_an_ordinary_release(transport:
     assert_eq!(release.wait(), Ok(Released::Freed));
     no_key(&masters, "job");
 
-    // Longer than any key may live: nothing is sent, and the keys are left to the TTL.
+    // This is longer than any key may live, so nothing is sent, and the keys expire after the TTL.
     let guard = locker.lock("long").wait().unwrap();
     held_on(&masters, &guard, 3);
     let watch = guard.watch();

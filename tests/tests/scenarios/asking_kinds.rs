@@ -12,7 +12,7 @@ fn sharing(locker: &Locker, key: &str) -> Sharing {
     sharing
 }
 
-/// Waits until all masters have as many entries: some arrive after the grant.
+/// Waits until all masters have this number of entries: some arrive after the grant.
 #[track_caller]
 fn shared_on_all(masters: &[RedisServer], key: &str, by: usize) {
     let set = format!("quorlock:shared/{{{key}}}");
@@ -118,7 +118,8 @@ pub(crate) fn a_token_of_any_kind_of_lock_is_released(transport: &Transport) {
     for target in [Target::read("doc"), Target::share("team", Group::new("job:42").unwrap()), "job".into()] {
         let guard = locker.lock_all([target]).wait().unwrap();
         let name = guard.resource().to_string();
-        // Late requests of the grant use another connection than the release.
+        // Waits until the lock's requests have reached all masters: the release uses other
+        // connections, and could arrive first.
         match name.as_str() {
             "job" => held_on(&masters, &guard, 3),
             name => shared_on_all(&masters, name, if name == "doc" { 2 } else { 1 }),
@@ -166,7 +167,7 @@ pub(crate) fn a_plain_set_nx_and_each_kind_keep_each_other_out(transport: &Trans
         let guard = locker.lock_all(targets.iter().cloned()).wait().unwrap();
         eventually(SOON, "the key on all masters", || masters.iter().all(|master| master.exists("a")));
         for master in masters.iter() {
-            // A string for every client, and never a WRONGTYPE.
+            // The key is a string for every client, so none gets WRONGTYPE.
             assert_eq!(master.command(&["TYPE", "a"]).text(), Some("string"), "{kind}");
             assert!(!master.set_nx("a", "theirs"), "{kind} is passed by");
         }

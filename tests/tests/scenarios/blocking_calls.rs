@@ -21,7 +21,7 @@ fn message(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// The message to a caller that waits inside async code.
+/// The panic message for a caller that waits inside async code.
 fn refused<R>(wait: impl FnOnce() -> R) -> String {
     let Err(payload) = catch_unwind(AssertUnwindSafe(wait)) else { panic!("it waited") };
     message(&*payload)

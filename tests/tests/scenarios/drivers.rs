@@ -5,11 +5,11 @@ use std::pin::Pin;
 
 use crate::kit::*;
 
-/// Everything on one thread: answers stay on it, and nothing waits for another thread.
+/// Everything happens on one thread: answers stay on it, and nothing waits for another thread.
 async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()>, masters: &[RedisServer]) {
     let locking = async move {
         let guard = locker.lock("job").await.unwrap();
-        // Waiting for the third here would keep the driver from asking it.
+        // Two masters are enough here: waiting for the third would keep the driver from asking it.
         let token = Some(guard.token().expose());
         assert!(masters.iter().filter(|master| master.get("job") == token).count() >= 2);
         assert!(guard.extend(2 * TTL).await.unwrap() > TTL);
@@ -47,7 +47,7 @@ async fn locks_beside_its_driver(locker: Locker, driver: impl Future<Output = ()
     });
 }
 
-/// Waiters get an error when a driver is dropped, and no request waits after that.
+/// When a driver is dropped, waiters get an error, and later requests do not wait.
 async fn the_end_of_its_driver_is_reported(
     locker: Locker,
     driver: impl Future<Output = ()>,

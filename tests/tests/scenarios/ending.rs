@@ -77,7 +77,7 @@ pub(crate) fn a_guard_dropped_as_the_last_statement_of_main_leaves_no_key(transp
 
         // The process is gone, and the bytes that it wrote before its end arrive.
         no_key(&masters, "job");
-        // A quorum granted it; the third may have been too slow to be asked.
+        // A quorum granted the lock; the third master may not have been asked in time.
         assert!(masters.iter().filter(|master| master.calls(Calls::Set) > 0).count() >= 2);
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn fair_waiters_that_died_cost_no_more_than_a_lease(transport: &Trans
     for number in 1..=20 {
         masters.iter().for_each(|master| die_waiting(master, number));
     }
-    // Nothing is released, and only expiry removes the dead waiters.
+    // No dead waiter gives up its place, so only expiry removes these places.
     let guard = locker.lock("job").fair().wait().unwrap();
     held_by_quorum(&masters, &guard);
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
@@ -88,7 +88,8 @@ pub(crate) fn a_fair_waiter_that_reaches_one_master_blocks_no_other_waiter(trans
     let [half, locker] = [&half_way, &most].map(|way| transport.open(hasty(urls(way)).build().unwrap()));
     [&other, &locker, &half].into_iter().for_each(all_ready);
     let held = other.lock("job").fair().wait().unwrap();
-    // Both need the first master: one reaches no other, the other one no quorum without it.
+    // Both waiters need the first master: one reaches no other master, and the other has no quorum
+    // without it.
     for proxy in half_way[1..].iter().chain(&most[2..]) {
         proxy.refuse(true);
         proxy.cut(Cut::Reset);

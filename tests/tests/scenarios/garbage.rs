@@ -47,7 +47,8 @@ pub(crate) fn a_minority_that_talks_garbage_costs_nothing(transport: &Transport)
         no_key(&masters, "job");
     }
     let grown = before.and_then(|before| occupied()?.checked_sub(before)).unwrap_or(0);
-    // Other scenarios run in this process too; storing an endless reply would take gigabytes.
+    // Other scenarios run in this process too, so the bound is generous: storing an endless reply
+    // would take gigabytes.
     assert!(grown < 256 * MIB, "{grown} bytes");
 }
 
@@ -90,8 +91,8 @@ pub(crate) fn unsolicited_replies_grant_nothing(transport: &Transport) {
         for proxy in &proxies {
             let before = proxy.accepted();
             proxy.inject(Direction::ToClient, injected.as_bytes());
-            // After a request it could not be distinguished from the answer. Pushes are ignored;
-            // everything else ends the connection.
+            // The bytes come before a request: after one they would count as its answer. Pushes are
+            // ignored; everything else ends the connection.
             if !injected.starts_with('>') {
                 eventually(SOON, "the connection is given up", || proxy.accepted() > before);
             }

@@ -156,8 +156,8 @@ pub(crate) fn split_votes_of_two_and_four_masters_end_on_both_sides_at_once(tran
         );
         all_ready(&first);
         all_ready(&second);
-        // Each is far from the half that is near to the other, so both requests arrive before
-        // either gets an answer.
+        // For each locker, the other's half of the masters is far away. So each wins its near half
+        // before the other's request arrives there.
         for place in 0..n {
             let far = if place < n / 2 { &theirs } else { &ours };
             far[place].delay(Direction::Both, Duration::from_secs(1));
@@ -198,7 +198,7 @@ pub(crate) fn every_attempt_has_its_own_token(transport: &Transport) {
             line.text().unwrap().split(' ').skip(3).map(|word| word.trim_matches('"')).collect();
         let token = match words[..] {
             ["SET", _, token, ..] => token,
-            // Its key has a TTL, and the other masters release theirs.
+            // The master's key has a TTL. On the other masters the lock is released.
             ["EVAL" | "EVALSHA", .., "1", _, token, _] => token,
             _ => continue,
         };

@@ -128,8 +128,8 @@ pub(crate) fn renewal_keeps_a_lock_for_several_ttls_and_ends_with_the_release(tr
     no_key(&masters, "job");
 
     let renewals: Vec<_> = masters.iter().map(|master| master.calls(Calls::Extension)).collect();
-    // At a third of the TTL there are about nine; a renewal that spins or outlives its lock makes
-    // thousands.
+    // With a renewal at each third of the TTL there are about nine. If renewal spun, or outlived
+    // its lock, there would be thousands.
     assert!(renewals.iter().all(|renewals| (3..=30).contains(renewals)), "{renewals:?}");
     sleep(ttl);
     assert_eq!(masters.iter().map(|master| master.calls(Calls::Extension)).collect::<Vec<_>>(), renewals);
@@ -257,7 +257,7 @@ pub(crate) fn nothing_that_comes_late_makes_a_released_lock_valid_again(transpor
             keys.filter_map(|key| locker.lock(format!("job{key}")).ttl(ttl).renew().wait().ok()).collect();
         let watches: Vec<_> = guards.iter().map(Guard::watch).collect();
         sleep(millis(24 + round % 8));
-        // About now all of them are renewed.
+        // At about this time all guards are renewed.
         drop(guards);
         for _ in 0..20 {
             assert!(watches.iter().all(|watch| !watch.is_valid()), "in round {round}");

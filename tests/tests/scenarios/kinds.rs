@@ -108,8 +108,8 @@ pub(crate) fn a_writer_becomes_a_reader_at_once(transport: &Transport) {
     assert!(copied.downgrade().is_err(), "another process may know the token");
 }
 
-/// A request of the process that hands a lock over would leave its key if it is executed after the
-/// release by another process.
+/// Waits until all masters have the key, before the lock is handed over. Otherwise a request of
+/// this process could be executed after the release by another process, and leave its key.
 #[track_caller]
 fn everywhere(masters: &[RedisServer], key: &str) {
     eventually_equals(SOON, "all masters have the key", vec![true; masters.len()], || {
@@ -136,7 +136,8 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_as_what_it_is(transport: &
     let (locker, other) = (open(transport, &masters), open(transport, &masters));
     let mixed = || [Target::write("order"), Target::read("tariff")];
     let reader = other.read("tariff").wait().unwrap();
-    // A request that is executed after the release would leave its key.
+    // Hands the lock over after all masters have it: a request that was executed after the release
+    // would leave its key.
     let everywhere = |guard: Guard| {
         eventually(SOON, "all masters have it", || masters.iter().all(|master| master.exists("order")));
         guard.hand_over().unwrap()
@@ -150,7 +151,7 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_as_what_it_is(transport: &
     let [first, second] = mixed();
     assert_eq!(other.release_all([second, first], handed).wait(), Ok(Released::Freed));
     no_key(&masters, "order");
-    // It did not affect the other reader.
+    // The release did not affect the other reader.
     reader.extend(TTL).wait().unwrap();
     let again = other.release_all(mixed(), handed).wait();
     assert_eq!(again, Err(ReleaseError::NotOurs(None)));
@@ -200,7 +201,7 @@ pub(crate) fn permits_are_let_in_up_to_their_number(transport: &Transport) {
         assert_eq!(indexes, [0, 1, 2], "{count} masters");
         let error = semaphore(0).acquire().attempts(1).wait().unwrap_err();
         assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
-        // A lock of the same name is independent of it.
+        // A lock of the same name is independent of the semaphore.
         drop(lockers[0].lock("gpu").wait().unwrap());
         let gone = held.remove(1);
         let (index, number) = (gone.index(), gone.fencing_token());

@@ -11,11 +11,11 @@ pub(crate) use quorlock_tests::{
     eventually, eventually_equals, master, masters, url_of,
 };
 
-/// Far longer than anything takes that works, even on a busy machine.
+/// Far longer than anything takes if it works, even on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
-/// No key expires by itself during a scenario.
+/// A TTL with which no key expires during a scenario.
 pub(crate) const TTL: Duration = Duration::from_secs(60);
-/// For scenarios that count in TTLs.
+/// The TTL of scenarios that wait for several TTLs.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// A request timeout that a scenario would notice if a caller waited for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,13 +24,13 @@ pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Nothing times out because the machine is busy, but a caller that waits for a silent master is
-/// slow.
+/// With these settings nothing times out because the machine is busy, but a caller that waits for a
+/// silent master is slow.
 pub(crate) fn patient<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
     Config::builder(urls).ttl(TTL).request_timeout(PATIENCE).connect_timeout(PATIENCE).timeout(SOON)
 }
 
-/// For scenarios in which silent masters must be detected.
+/// Settings for scenarios in which silent masters must be detected.
 pub(crate) fn hasty<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
     patient(urls).request_timeout(millis(200)).connect_timeout(millis(500))
 }
@@ -45,7 +45,7 @@ pub(crate) fn open_hasty(transport: &Transport, masters: &[RedisServer]) -> Lock
     transport.open(hasty(masters.iter().map(RedisServer::url)).build().unwrap())
 }
 
-/// A proxy before each server.
+/// A proxy in front of each server.
 pub(crate) fn proxies(masters: &[RedisServer]) -> Vec<FaultProxy> {
     masters.iter().map(|master| FaultProxy::start(master.address())).collect()
 }
@@ -54,7 +54,7 @@ pub(crate) fn urls(proxies: &[FaultProxy]) -> Vec<String> {
     proxies.iter().map(FaultProxy::url).collect()
 }
 
-/// How many masters have the vote.
+/// How many masters can vote.
 pub(crate) fn ready(locker: &Locker) -> usize {
     locker.masters().iter().filter(|(_, state)| matches!(state, MasterState::Ready { .. })).count()
 }
@@ -91,7 +91,7 @@ fn holding(masters: &[RedisServer], guard: &Guard) -> usize {
     masters.iter().filter(|master| master.get(&key).as_deref() == Some(token.as_str())).count()
 }
 
-/// A foreign holder that never releases.
+/// Sets the key on all masters, as a foreign holder that never releases.
 pub(crate) fn occupy(masters: &[RedisServer], key: &str) {
     for master in masters {
         assert!(master.command(&["SET", key, "foreign", "NX", "PX", "600000"]).is_ok());

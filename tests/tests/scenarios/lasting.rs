@@ -14,7 +14,7 @@ pub(crate) fn a_healed_lock_outlives_all_masters_that_granted_it(transport: &Tra
     let masters = masters(5);
     masters[3].kill();
     masters[4].kill();
-    // Below the bounds of every wait, and far above what a renewal takes on a busy machine.
+    // Shorter than the bound of every wait, and far longer than a renewal takes on a busy machine.
     let ttl = 6 * SECOND;
     let locker = transport.open(hasty(masters.iter().map(RedisServer::url)).build().unwrap());
     let guard = locker.lock("job").ttl(ttl).renew().heal().wait().unwrap();
@@ -72,8 +72,8 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_by_its_token(transport: &T
     let masters = masters(3);
     let (first, second) = (open(transport, &masters), open(transport, &masters));
     let guard = first.lock("job").wait().unwrap();
-    // A quorum grants it. The release uses other connections, and could arrive before the third
-    // request.
+    // A quorum grants the lock. The release uses other connections, and could arrive before the
+    // third master's request.
     held_on(&masters, &guard, 3);
     let resumption = guard.hand_over().unwrap();
 
@@ -82,7 +82,7 @@ pub(crate) fn a_lock_that_was_handed_over_is_released_by_its_token(transport: &T
     no_key(&masters, "job");
     let again = second.release("job", resumption.token).wait();
     assert_eq!(again, Err(ReleaseError::NotOurs(None)));
-    // That token does not affect another client's lock.
+    // The old token does not affect another client's lock.
     let next = second.lock("job").wait().unwrap();
     held_on(&masters, &next, 3);
     assert_eq!(first.release("job", resumption.token).wait(), Err(ReleaseError::NotOurs(None)));
@@ -141,7 +141,7 @@ pub(crate) fn a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid(t
 }
 
 fn counted(path: &Path, is_it: impl Fn(&What) -> bool) -> usize {
-    // A line may not have been written yet.
+    // The last line may be incomplete, so errors are ignored.
     let events = history::read(path).unwrap_or_default();
     events.iter().filter(|event| is_it(&event.what)).count()
 }

@@ -113,7 +113,8 @@ pub(crate) fn a_thousand_waiters_and_half_of_them_leave(transport: &Transport) {
     let executor = LocalExecutor::new();
     let waiter = || {
         executor.spawn(async {
-            // Both requests begin with their first poll: nothing comes between them on one thread.
+            // The request begins with its first poll. On one thread no other task runs between this
+            // line and that poll.
             let number = asked.replace(asked.get() + 1);
             let guard = locker.lock("job").await.unwrap();
             served.borrow_mut().push(number);
@@ -134,7 +135,8 @@ pub(crate) fn a_thousand_waiters_and_half_of_them_leave(transport: &Transport) {
             if left.len() == LEAVE_WHILE_IT_IS_HELD {
                 drop(guard.take());
             }
-            // Sometimes the first of them, which is in the middle of its round if the lock is free.
+            // Sometimes the first waiter is cancelled. If the lock is free, it is in the middle of
+            // its round.
             let first = served.borrow().last().map_or(0, |number| number + 1);
             let first = (first..WAITERS).find(|number| waiting[*number].is_some()).unwrap();
             let number = if random.one_in(4) { first } else { first + random.below(WAITERS - first) };

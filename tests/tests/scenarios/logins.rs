@@ -76,8 +76,8 @@ pub(crate) fn a_password_file_that_changes_under_load_fails_no_lock(transport: &
         secret.write("hunter2-new");
         for master in &*masters {
             expect_ok(master, &["ACL", "SETUSER", "app", "<hunter2-old"]);
-            // A server does not end connections that have logged in, but something else does sooner
-            // or later.
+            // A server does not end connections that have logged in, but in practice something ends
+            // them sooner or later.
             assert!(master.command(&["CLIENT", "KILL", "USER", "app"]).int().unwrap() >= 1);
             all_ready(&locker);
             some_locks();
@@ -95,7 +95,7 @@ pub(crate) fn a_password_file_is_read_at_each_login(transport: &Transport) {
     let secret = Secret::new("hunter2-right");
     let file = secret.path();
     let urls: Vec<_> = masters.iter().map(|master| in_file("", master, &file)).collect();
-    // One master has its own file, which is not there.
+    // One master has its own password file, which is missing.
     let missing = in_file("", &masters[2], &file.with_extension("missing"));
     let locker = transport.open(patient([&urls[0], &urls[1], &missing]).build().unwrap());
     let guard = locker.lock("job").wait().unwrap();
@@ -104,7 +104,7 @@ pub(crate) fn a_password_file_is_read_at_each_login(transport: &Transport) {
         matches!(locker.masters()[2].1, MasterState::Down(Cause::NoLogin(Unavailable::Unreadable(_))))
     });
 
-    // Without a quorum it is not a configuration error: the next login may succeed.
+    // Although there is no quorum, this is not a configuration error: the next login may succeed.
     secret.write("hunter2-wrong");
     let locker = transport.open(patient(&urls).build().unwrap());
     scope(|scope| {
@@ -144,7 +144,7 @@ pub(crate) fn connections_in_use_log_in_again(transport: &Transport) {
     assert_eq!(greetings(), greeted);
     all_ready(&locker);
 
-    // A refused connection is opened again, with the login of that moment.
+    // A refused connection is opened again, with the login that is then valid.
     *password.lock().unwrap() = "hunter2-wrong";
     assert_eq!(locker.reauthenticate(), Ok(()));
     eventually(SOON, "the login is refused", || ready(&locker) == 0);

@@ -1,4 +1,4 @@
-//! Networks that split, coalesce, cut, forget and swallow.
+//! Networks that split or coalesce bytes, cut or forget connections, or drop bytes.
 
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
@@ -28,7 +28,8 @@ pub(crate) fn bytes_that_come_one_by_one_or_all_at_once_change_nothing(transport
                         assert!(guard.extend(2 * TTL).wait().unwrap() > TTL);
                         assert_eq!(guard.release().wait(), Ok(Released::Freed));
                         let error = locker.try_lock("held").wait().unwrap_err();
-                        // The other thread may be making a request.
+                        // The other thread's request may be in front, and then the answer is also
+                        // "held by another".
                         assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
                     }
                 });
@@ -120,8 +121,8 @@ pub(crate) fn half_open_connections_are_found_out(transport: &Transport) {
     // The first extension detects it, and the next one uses new connections.
     eventually(SOON, "it is extended", || guard.extend(2 * TTL).wait().is_ok());
     assert!(guard.remaining() > TTL);
-    // Two are enough for that. The third may still be opening a connection, over which no request
-    // is sent before the lock is granted.
+    // Two masters are enough for an extension. The third may still be opening a connection, and
+    // would get no request before the lock is granted.
     all_ready(&locker);
     for proxy in &proxies {
         proxy.half_open();
@@ -149,7 +150,7 @@ pub(crate) fn the_first_lock_after_idle_connections_were_swallowed_succeeds(tran
         locker.lock("job").wait().unwrap().release().wait().unwrap();
         all_ready(locker);
     }
-    // Longer than a connection counts as being in use.
+    // After this time without traffic, a connection does not count as being in use.
     sleep(Duration::from_secs(6));
     for proxy in &proxies {
         proxy.half_open();
@@ -189,8 +190,8 @@ pub(crate) fn replies_slower_than_the_timeout_are_still_matched_in_order(transpo
     let proxies = proxies(&masters);
     let locker = transport.open(hasty(urls(&proxies)).build().unwrap());
     all_ready(&locker);
-    // Beyond the request timeout, while other requests' answers keep the connection from being
-    // silent.
+    // The delay is longer than the request timeout, but answers to other requests keep the
+    // connection from being silent.
     for proxy in &proxies {
         proxy.delay(Direction::ToClient, millis(300));
     }

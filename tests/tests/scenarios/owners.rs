@@ -75,7 +75,7 @@ pub(crate) fn the_wire_shows_one_request_and_one_release_of_nested_locks(transpo
             Value::Simple(line) => Some(line).filter(|line| !line.contains("that was all")),
             other => panic!("{other:?}"),
         });
-        // Not counting commands of scripts and of this test.
+        // The commands about the lock, without those inside scripts and those of this test.
         let of_the_lock = |line: &String| line.contains("\"job\"") && !line.contains(" lua]");
         let lines: Vec<_> = lines.filter(of_the_lock).filter(|line| !line.contains("\"EXISTS\"")).collect();
         assert_eq!(lines.len(), 2, "{lines:#?}");

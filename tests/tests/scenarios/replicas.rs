@@ -26,7 +26,7 @@ impl Group {
 
     #[track_caller]
     fn is_complete(&self, primary: &RedisServer) {
-        // It is listed before it has read the data that it was sent.
+        // A replica is listed before it has loaded the data that it was sent.
         let mut client = primary.client().unwrap();
         eventually(SOON, "the replica follows", || {
             client.command(&["SET", "probe", "x"]);
@@ -45,16 +45,17 @@ fn url(server: &RedisServer, parameter: &str) -> String {
     }
 }
 
-/// A locker under the restart guard, at one server of a group. A request that is not answered at
-/// once counts as lost.
+/// A locker under the restart guard, at one server of a group. A request that is not answered soon
+/// counts as lost.
 fn guarded(transport: &Transport, server: &RedisServer, replicas: &str) -> Locker {
     let config = Config::builder([url(server, replicas)]).restart_guard(LONGEST);
     let config = config.ttl(LONGEST).request_timeout(millis(400)).connect_timeout(PATIENCE).timeout(SOON);
     transport.open(config.build().unwrap())
 }
 
-/// On a busy machine a replica may need several tries to confirm something in time. Where only some
-/// masters were opened, the others vote when their quarantine is over: it must end within `SOON`.
+/// Bootstraps the masters. On a busy machine a replica may need several tries to confirm something
+/// in time. If a try has opened only some masters, the others vote when their quarantine is over,
+/// which must end within `SOON`.
 #[track_caller]
 fn vote(locker: &Locker) {
     eventually_equals(SOON, "the bootstrap", Ok(()), || locker.bootstrap().wait());
@@ -116,7 +117,7 @@ pub(crate) fn a_holder_at_the_old_primary_is_lost_before_the_new_one_grants(tran
     let watch = held.watch();
 
     group.replica.become_master();
-    // The primary continues, and becomes a replica later than a client could reach the new one.
+    // The primary continues, and becomes a replica only after a client could reach the new primary.
     let new = guarded(transport, &group.replica, "replicas=1");
     group.primary.become_replica_of(&group.replica);
     let guard = new.lock("job").wait().unwrap();
@@ -125,8 +126,8 @@ pub(crate) fn a_holder_at_the_old_primary_is_lost_before_the_new_one_grants(tran
     assert_eq!(watch.lost().wait(), LossCause::Expired);
 }
 
-/// The acknowledgements that its replica has sent before it was promoted lie in the buffers of the
-/// primary, which reads them when it continues: its replica seems to follow it.
+/// Before its promotion, the replica has sent acknowledgements that are still in the primary's
+/// buffers. The primary reads them when it continues, so the replica seems to follow it.
 pub(crate) fn a_primary_that_was_stopped_during_the_failover_has_no_vote(transport: &Transport) {
     let group = Group::start();
     let locker = guarded(transport, &group.primary, "replicas=1");
@@ -134,7 +135,7 @@ pub(crate) fn a_primary_that_was_stopped_during_the_failover_has_no_vote(transpo
     locker.lock("job").wait().unwrap().release().wait().unwrap();
 
     group.primary.stop();
-    // A replica acknowledges each second.
+    // Long enough for an acknowledgement: a replica sends one each second.
     sleep(millis(1300));
     group.replica.become_master();
     let asked = std::thread::scope(|scope| {
@@ -190,7 +191,8 @@ pub(crate) fn clients_that_disagree_about_replicas_get_an_error(transport: &Tran
     assert!(guard.is_valid());
 }
 
-/// A healed lock's keys come to all servers, also to one that missed the request on a busy machine.
+/// Waits until all servers have the keys of a lock that heals, also a server that missed the
+/// request on a busy machine.
 #[track_caller]
 fn held_everywhere(servers: [&RedisServer; 4], guard: &Guard, keys: &[&'static str]) {
     let missing = || {

@@ -66,7 +66,7 @@ pub(crate) fn passwords_open_masters_and_wrong_ones_are_a_matter_of_configuratio
             votes.filter(|(_, vote)| *vote == Vote::Failed(Cause::Server(cause))).count() >= 2,
             "{error}"
         );
-        // No storm of attempts to log in.
+        // There must be no storm of logins in this time.
         sleep(millis(500));
         assert!(masters[0].calls(Calls::Hello) < 20);
         assert!(!format!("{error} {error:?} {locker:?}").contains("wrong@"));
@@ -269,9 +269,9 @@ pub(crate) fn a_master_kept_busy_by_a_script_has_no_vote(transport: &Transport) 
 
 /// The smallest ACL rule under which everything works without a warning, on Redis 7.0.
 ///
-/// HELLO, which logs in and names the connection, needs no permission. INFO lets replicas and one
-/// server behind two addresses be refused, SELECT is for URLs with a database, EVAL for servers
-/// that have forgotten their scripts.
+/// HELLO, which logs in and names the connection, needs no permission. INFO is needed to refuse
+/// replicas, and one server behind two addresses; SELECT, for URLs with a database; EVAL, for
+/// servers that have forgotten their scripts.
 const SMALLEST_ACL_RULE: &str =
     "~job* +set +get +del +pttl +pexpire +evalsha +eval +script|load +info +select";
 

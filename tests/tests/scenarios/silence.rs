@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::kit::*;
 
-/// Twenty locks, none of which waits for the silent master once: that alone would take
+/// Takes twenty locks, none of which may wait for the silent master: one wait would take
 /// [`PATIENCE`].
 #[track_caller]
 fn twenty_locks_without_waiting(locker: &Locker, votes: &[RedisServer]) {
@@ -79,7 +79,7 @@ pub(crate) fn a_hung_master_is_named_in_the_error(transport: &Transport) {
     let held = locker.try_lock("held").wait().unwrap_err();
 
     assert!(matches!(no_quorum, AcquireError::NoQuorum(_)), "{no_quorum}");
-    // Granted and held answers make a quorum.
+    // Grants and answers that the lock is held form a quorum together.
     assert!(matches!(held, AcquireError::HeldByAnother(_)), "{held}");
     for text in [no_quorum.to_string(), held.to_string()] {
         assert!(text.contains(&format!("{} no ", masters[1].address())), "{text}");
@@ -197,7 +197,7 @@ pub(crate) fn a_lock_released_while_a_master_was_stopped_leaves_no_key_there(tra
     masters[2].stop();
 
     assert_eq!(guard.release().wait(), Ok(Released::Freed));
-    // Past the timeout, so that the connection with the release on it is given up.
+    // Sleeps past the timeout, so that the connection with the release on it is given up.
     std::thread::sleep(millis(600));
     masters[2].cont();
 
@@ -226,14 +226,15 @@ pub(crate) fn a_stop_of_all_masters_past_the_ttl_grants_nothing_for_longer_than_
         });
 
         match result {
-            // Taken by a later attempt, after the masters continued.
+            // The lock was granted to a later attempt, after the masters continued.
             Ok(guard) => {
                 assert_eq!(timeout, SOON);
                 let holding = || {
                     let token = Some(guard.token().expose());
                     masters.iter().filter(|master| master.get("job") == token).count()
                 };
-                // The order matters: the fault is a key that is gone before the validity is over.
+                // The keys are read first, because the fault would be a key that is gone while the
+                // guard is still valid.
                 let (holding, valid) = (holding(), guard.is_valid());
                 assert!(holding >= 2 || !valid, "{holding} masters hold a lock that is called valid");
                 assert!(guard.remaining() <= ttl);
@@ -266,12 +267,12 @@ pub(crate) fn a_grant_that_comes_after_its_validity_is_none(transport: &Transpor
     let config = patient(urls(&proxies)).request_timeout(millis(480)).build().unwrap();
     let locker = transport.open(config);
     all_ready(&locker);
-    // The answer comes in time for the request and too late for the lock.
+    // The answer arrives in time for the request, but too late for the lock.
     for proxy in &proxies {
         proxy.delay(Direction::ToClient, millis(496));
     }
 
-    // The error may vary, but it is not a guard that is valid without its keys.
+    // Any error may be returned, but not a guard that is valid without its keys.
     match locker.try_lock("job").ttl(millis(500)).wait() {
         Ok(guard) => assert!(guard.remaining() <= millis(4)),
         Err(AcquireError::TooLate(_) | AcquireError::NoQuorum(_)) => {}

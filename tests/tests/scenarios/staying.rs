@@ -42,7 +42,7 @@ pub(crate) fn the_system_probes_connections_that_are_quiet(transport: &Transport
         eventually(SOON, "a timer for keep-alive", || {
             let timers = timers_towards(master.address());
             assert!(!timers.is_empty(), "there is a connection");
-            // Connections of a connector are used unchanged.
+            // The options of a connector's sockets are not changed.
             let is_probed = |(kind, hundredths): &(u8, u64)| *kind == 2 && *hundredths <= 6_000;
             timers.iter().all(|timer| is_probed(timer) == Transport::opens_sockets())
         });
@@ -54,7 +54,7 @@ fn timers_towards(address: SocketAddr) -> Vec<(u8, u64)> {
     let remote = format!("0100007F:{:04X}", address.port());
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
-    // Established ones only: the harness's own connections are closed by now, but not gone.
+    // Only established connections: the harness's own ones are closed, but still listed.
     let rows = rows.filter(|row| row[2] == remote && row[3] == "01");
     let timers = rows.map(|row| {
         let (kind, when) = row[5].split_once(':').unwrap();
@@ -82,13 +82,13 @@ pub(crate) fn another_server_behind_an_address_is_distinguished_from_a_restart(t
         proxy.cut(Cut::Fin);
     };
 
-    // A restart, and the same server again.
+    // The same server comes back twice: after a restart, and after a cut connection.
     one.restart();
     eventually(SOON, "the restarted server votes", || is_ready(&[]));
     cut();
     eventually(SOON, "the same server votes", || is_ready(&[]));
 
-    // The other one has been up for long when the first one answers.
+    // The other server has been up for some time when the first one answers.
     eventually(SOON, "some uptime", || uptime(&other) >= 5);
     locker.lock("job").wait().unwrap().release().wait().unwrap();
     proxy.set_upstream(other.address());
@@ -107,8 +107,7 @@ const HOSTS: &str = "QUORLOCK_TEST_HOSTS";
 /// The name of a server whose address changes.
 const MOVING: &str = "moving.quorlock.test";
 
-/// Needs its own file as `/etc/hosts`, so it runs once more in a process with mounts of its
-/// own.
+/// This test needs its own file as `/etc/hosts`, so it runs again in a process with its own mounts.
 pub(crate) fn a_name_that_leads_to_another_address_is_followed(transport: &Transport) {
     if let Some(hosts) = std::env::var_os(HOSTS) {
         let lead_to = |address: &str| fs::write(&hosts, format!("{address} {MOVING}\n")).unwrap();
@@ -148,7 +147,7 @@ fn follow_a_name(transport: &Transport, lead_to: impl Fn(&str)) {
     let guard = locker.lock("job").wait().unwrap();
     held_on(std::slice::from_ref(&server), &guard, 1);
 
-    // The old address is gone for long enough that the pauses have grown to the longest.
+    // The old address is gone for so much time that the pauses have grown to the longest.
     assert!(server.command(&["CONFIG", "SET", "bind", "127.0.0.1 127.0.0.3"]).is_ok());
     server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
     eventually(SOON, "the master is down", || ready(&locker) == 2);

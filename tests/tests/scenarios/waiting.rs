@@ -7,13 +7,13 @@ use quorlock_core::Warning;
 
 use crate::kit::*;
 
-/// No waiter asks again without a notification during a scenario.
+/// A retry delay so large that during a scenario no waiter asks again without a notification.
 pub(crate) const NEVER: Duration = Duration::from_secs(60);
 
 type Waiter<'scope> = ScopedJoinHandle<'scope, Result<Guard, AcquireError>>;
 
-/// Lockers that are notified or wait for [`NEVER`]; their last attempt, in time for its answers, is
-/// also far later than [`SOON`].
+/// Settings of lockers that are notified or else wait for [`NEVER`]. The last attempt before their
+/// timeout is also far later than [`SOON`].
 pub(crate) fn told<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ConfigBuilder {
     patient(urls).retry_delay(NEVER..=NEVER).timeout(NEVER)
 }
@@ -22,8 +22,8 @@ fn open_told(transport: &Transport, masters: &[RedisServer]) -> Locker {
     transport.open(told(masters.iter().map(RedisServer::url)).build().unwrap())
 }
 
-/// Waits until all masters have told this many waiters the holder of the key. From then on they
-/// notify them of its change, too.
+/// Waits until all masters have told this number of waiters that the key is held. From then on they
+/// also notify these waiters when the key changes.
 #[track_caller]
 fn all_refused(masters: &[RedisServer], waiters: u64) {
     eventually(SOON, "the waiters have been refused", || {
@@ -124,7 +124,7 @@ pub(crate) fn a_waiter_asks_nothing_while_it_waits(transport: &Transport) {
         sleep(span);
         masters.iter().zip(before).map(|(master, before)| executed(master) - before).collect()
     };
-    // The inspection takes a login and one command.
+    // The inspection itself executes a login and one command.
     let nothing = vec![2; 3];
 
     scope(|scope| {
@@ -203,8 +203,8 @@ pub(crate) fn nothing_is_tracked_when_no_caller_waits(transport: &Transport) {
     for _ in 0..PAIRS {
         second.lock("job").wait().unwrap().release().wait().unwrap();
     }
-    // A release is waited for until a quorum has answered. The last master may lag by many pairs,
-    // and has no key between any two of them.
+    // A caller waits for its release only until a quorum has answered. The last master may be many
+    // pairs behind, and between two pairs it has no key.
     eventually(SOON, "all masters have executed all releases", || {
         masters.iter().all(|master| master.calls(Calls::Script) >= PAIRS)
     });
@@ -216,7 +216,7 @@ pub(crate) fn nothing_is_tracked_when_no_caller_waits(transport: &Transport) {
 
     scope(|scope| {
         let waiter = scope.spawn(|| second.lock("job").wait());
-        // A rival was met a moment ago, so one master may have been asked alone.
+        // The waiter met a rival a moment ago, so it may have asked only one master.
         eventually(SOON, "the waiter is told", || tracked(&masters).contains(&1));
         let start = Instant::now();
         guard.release().wait().unwrap();

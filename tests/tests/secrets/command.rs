@@ -10,8 +10,8 @@ use crate::binary;
 
 const PASSWORD: &str = "hunter2-of-the-masters";
 
-/// Runs it, and prints its output. The output of `acquire` is only for a shell, so the token in its
-/// two variables is removed.
+/// Runs the command, and prints its output. The output of `acquire` is only for a shell, so the
+/// token in its two variables is removed.
 fn say(words: &[&str], environment: &[(&str, &str)]) -> Option<String> {
     let mut command = Command::new(binary::quorlock());
     command.args(words).envs(environment.iter().copied()).stdin(Stdio::null());
@@ -29,7 +29,7 @@ fn say(words: &[&str], environment: &[(&str, &str)]) -> Option<String> {
     token
 }
 
-/// All subcommands that ask masters, over these ones.
+/// Runs all subcommands that ask masters, over these masters.
 fn say_all(masters: &str, options: &[&str]) {
     let masters = ("QUORLOCK_MASTERS", masters);
     for loud in [&["-vvv"][..], &["-vvv", "--json"], &["-q"]] {

@@ -13,7 +13,7 @@ use crate::{certificates, faults, logins, subscriber};
 
 const PASSWORD: &str = "hunter2-of-the-masters";
 
-/// Prints it in both forms.
+/// Prints a value in both forms of `Debug`.
 fn show(what: &impl Debug) {
     println!("{what:?}\n{what:#?}");
 }
@@ -26,7 +26,7 @@ fn show_guard(guard: &Guard) {
     show(&guard.watch());
 }
 
-/// Masters that require a password and a certificate of their clients.
+/// Uses locks on masters that require a password and a certificate of their clients.
 fn locks(transport: &Transport) {
     let own = Certificates::own(NAMES, |_| {});
     let masters = Fleet::start(3, |options, _| options.password(PASSWORD).tls(&own, "yes"));
@@ -91,7 +91,7 @@ fn locks(transport: &Transport) {
     show(&locker);
     drop((read, renewed));
 
-    // So is that of a URL.
+    // The password of a URL is refused too.
     for (url, parameters) in [("hunter2-too", faults::pair(&own)), (PASSWORD, String::new())] {
         let url = format!("rediss://:{url}@{}?{}&{parameters}", masters[0].address(), faults::cacert(&own));
         let config = patient([url.trim_end_matches('&')]).build().unwrap();

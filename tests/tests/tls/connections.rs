@@ -106,14 +106,14 @@ fn a_session_is_resumed_at_the_next_connection() {
         let handshake = |tls: &Tls| bytes_of_a_handshake(tls, &endpoint, server.address());
         let tls = Tls::system();
         let (whole, resumed, of_another) = (handshake(&tls), handshake(&tls), handshake(&Tls::system()));
-        // The certificate is not sent again.
+        // When a session is resumed, the certificate is not sent again.
         assert!(resumed + 300 < whole, "{protocols}: {whole}, then {resumed}");
         assert!(resumed + 300 < of_another, "{protocols}: {resumed}, {of_another} with its own sessions");
     }
 }
 
-/// How many records one set of keys of TLS 1.2 may encrypt here. At this limit rustls drops
-/// messages and reports no error.
+/// How many records one set of TLS 1.2 keys may encrypt in this test. At this limit rustls drops
+/// messages without an error.
 const MOST_RECORDS: u64 = 64;
 
 #[test]

@@ -82,7 +82,7 @@ pub(crate) fn certificates_that_have_ended_or_are_yet_to_begin() {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 pub(crate) fn a_certificate_that_clients_must_show() {
-    // TLS 1.3 reports it after the handshake, and 1.2 within it.
+    // TLS 1.3 reports the missing certificate after the handshake, and TLS 1.2 within it.
     for protocols in ["TLSv1.3", "TLSv1.2"] {
         let options = ServerOptions::new().config(&format!("tls-protocols {protocols}"));
         let server = options.tls(shared(), "yes").start();

@@ -225,8 +225,8 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
     /// The command was stopped by `signal`. Its shell knows only `quorlock`, so `quorlock` gives
     /// back the terminal and stops too. The lock is not renewed until the job is continued.
     fn follow_stop(&mut self, signal: i32) {
-        // It needs the terminal, and may have it: it was too early, or has been brought to the
-        // foreground since.
+        // The command stopped because it needs the terminal, and now it may have it: it asked too
+        // early, or the job has been brought to the foreground since.
         if matches!(signal, SIGTTIN | SIGTTOU) && self.terminal.lend(self.group) {
             self.signal(Signal::CONT);
             return;

@@ -28,7 +28,7 @@ const MOST_TAGS: u32 = 100_000;
 #[derive(Debug, PartialEq, Eq)]
 struct Master {
     address: String,
-    /// The first and the last of each range that it has.
+    /// The first and the last slot of each range that the master has.
     slots: Vec<(u16, u16)>,
     /// All replicas, including those that are down: they may be promoted when they are back.
     replicas: usize,
@@ -131,7 +131,7 @@ fn read(nodes: &str, present: &Address) -> Vec<Master> {
         let place = place.split(['@', ',']).next()?;
         let (host, port) = place.rsplit_once(':')?;
         let host = match (host, present) {
-            // A node that does not know its host has the address at which it was asked.
+            // A node that does not know its own host is at the address at which it was asked.
             ("", Address::Tcp { host, .. }) => host,
             (host, _) => host,
         };

@@ -14,7 +14,7 @@ pub(crate) const UNWRITTEN: u8 = 74;
 pub(crate) const LOST: u8 = 75;
 /// Exit code: a simulated world broke a promise.
 pub(crate) const BROKEN: u8 = 1;
-/// Exit code: some promise does not hold on these masters, or that is not known.
+/// Exit code: some promise does not hold on these masters, or it is not known whether it holds.
 pub(crate) const UNKEPT: u8 = 1;
 /// Exit code: masters disagree about a lock, or have another type of key at its name.
 pub(crate) const SPLIT: u8 = 1;
@@ -29,8 +29,8 @@ const IN_USE: u8 = 1;
 pub(crate) enum Finish {
     /// With this exit code.
     Code(u8),
-    /// By SIGINT, since the user interrupted at the terminal; with `group`, the others of our group
-    /// are to get it too.
+    /// By SIGINT, since the user interrupted at the terminal; with `group`, the other processes of
+    /// our group are to get it too.
     Interrupted { group: bool },
 }
 

@@ -37,12 +37,12 @@ fn try_extend(
 }
 
 /// What to do if the token is of a lock of another kind.
-const TAKEN_AS_ANOTHER: &str = "its token is of a lock that was taken with other options; give the resources, and the \
-     --shared, --permits and --also, that quorlock acquire was given";
+const TAKEN_AS_ANOTHER: &str = "its token belongs to a lock that was taken with other options; give the same resources, \
+     --shared, --permits and --also as to quorlock acquire";
 
 /// What to do if its keys cannot be kept with its token alone.
-const CANNOT_BE_KEPT: &str = "--keep-for is for one lock that is not shared, and its token is of another one: leave --keep-for \
-     out; quorlock run --at-least keeps such locks";
+const CANNOT_BE_KEPT: &str = "--keep-for is for one lock that is not shared, and this token belongs to another kind of lock: \
+     leave --keep-for out; quorlock run --at-least keeps such locks";
 
 /// The library's error for an acquisition, as an error of an extension.
 fn not_extended(name: &str, error: &AcquireError) -> Refusal {

@@ -24,7 +24,7 @@ use crate::waiting::{Changed, Hold, Lock, Released, Standing};
 /// How long to wait for answers that are no longer needed: those of an interrupted wait for the
 /// lock, and those of masters that are slower than the quorum.
 const LINGER: Duration = Duration::from_millis(100);
-/// How often to check for them meanwhile.
+/// How often to check for these answers meanwhile.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A lock that is being acquired.
@@ -130,7 +130,7 @@ fn sought<G: Granted + 'static>(
 }
 
 /// Connects to masters that are asked once. They get more time to answer than if another attempt
-/// followed.
+/// could follow.
 pub(crate) fn open(terms: Terms<'_>, client: &str) -> Result<Locker, Refusal> {
     let patience = (terms.ttl / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
     let builder = configuration(terms, client)?.request_timeout(patience);
@@ -147,7 +147,7 @@ pub(crate) fn ask(terms: Terms<'_>, name: &[u8], client: &str) -> Result<Locker,
     connected(config)
 }
 
-/// The configuration of a client that is only looked at.
+/// Builds the configuration alone, without connecting.
 pub(crate) fn config(terms: Terms<'_>, client: &str) -> Result<Config, Refusal> {
     built(configuration(terms, client)?)
 }
@@ -187,7 +187,8 @@ fn configuration(terms: Terms<'_>, client: &str) -> Result<ConfigBuilder, Refusa
     Ok(terms.evictions.iter().fold(builder, |builder, policy| builder.allow_eviction(*policy)))
 }
 
-/// What a failover does to locks matters only to clients that are granted locks.
+/// Builds the list of masters. What a failover does to locks matters only to clients that are
+/// granted locks, so the others need not declare it.
 fn masters(terms: Terms<'_>) -> ConfigBuilder {
     let urls = terms.masters.urls();
     let parsed = urls.clone().map(|url| url.parse::<Endpoint>()?.with_replicas(0));
@@ -202,8 +203,9 @@ fn masters(terms: Terms<'_>) -> ConfigBuilder {
     }
 }
 
-/// Gives masters whose connections are still being opened time to receive what a quorum has decided
-/// without them, because the process ends next. The more masters have it, the more may fail.
+/// Waits a moment for connections that are still being opened, because the process ends next. Their
+/// masters then also receive what a quorum has decided without them. The more masters have received
+/// it, the more may fail.
 pub(crate) fn settle(locker: &Locker) {
     let until = Instant::now() + LINGER;
     let is_opening = || locker.masters().iter().any(|(_, state)| *state == MasterState::Opening);

@@ -58,7 +58,7 @@ impl<'a> Call<'a> {
         outcome
     }
 
-    /// Every command looks up its keys, and deletes one that has expired.
+    /// Looks up a key, as every command does with its keys: an expired key is deleted.
     pub(super) fn come_by(&mut self, key: &[u8]) {
         if self.master.removes_ended() {
             self.master.keyspace.remove_ended(self.session.database, key, self.now);
@@ -79,7 +79,7 @@ impl<'a> Call<'a> {
         self.command.arguments().get(place..).unwrap_or_default()
     }
 
-    /// The only argument that is allowed here: one of two words that have no effect in the model.
+    /// Accepts nothing but one of two words here, which have no effect in the model.
     pub(super) fn accept_last_word(&self, place: usize, words: [&str; 2]) -> Result<(), Failure> {
         match self.arguments_from(place) {
             [] => Ok(()),
@@ -88,7 +88,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The error that a test has set.
+    /// The error that a test has set for this command.
     fn injected(&self) -> Option<Failure> {
         let failures = &self.master.conditions.failures;
         if failures.is_empty() {
@@ -104,7 +104,7 @@ impl<'a> Call<'a> {
         by_name().or_else(by_script).map(|text| Failure::raw(text.clone().into_bytes()))
     }
 
-    /// The order is that of Redis's `processCommand`.
+    /// Makes the checks in the order of Redis's `processCommand`.
     fn admitted(&self) -> Result<&'static Spec, Failure> {
         let spec = self.known()?;
         if !spec.takes(self.count()) {

@@ -39,7 +39,7 @@ impl Master {
 }
 
 impl Call<'_> {
-    /// Redis checks this before its memory and its role.
+    /// Checks that the slot is served. Redis does this before it checks its memory and its role.
     pub(super) fn served(&self, spec: &Spec) -> Result<(), Failure> {
         let (slot, keys) = (&self.master.conditions.slot, self.keys(spec));
         let tag = match slot {

@@ -13,7 +13,7 @@ pub(super) struct Settings {
     pub(super) users: BTreeMap<Vec<u8>, Vec<u8>>,
     /// In bytes; 0 for no limit.
     pub(super) max_memory: u64,
-    /// Stored and reported. The model evicts nothing, with any policy.
+    /// Only stored and reported: the model evicts nothing, whatever the policy.
     pub(super) policy: &'static str,
 }
 
@@ -109,7 +109,7 @@ fn failed(name: &str, why: &str) -> Failure {
 }
 
 /// A number of bytes with a unit, such as `100mb`. As in Redis, no digits are 0, too many are the
-/// largest number, and a unit may carry the product around.
+/// largest number, and the product with the unit may wrap around.
 fn memory(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let unit = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
@@ -129,7 +129,7 @@ fn memory(text: &[u8]) -> Option<u64> {
 }
 
 const NAMES: [&str; 3] = ["maxmemory", "maxmemory-policy", "requirepass"];
-/// In the order in which Redis names them.
+/// The eviction policies, in the order in which Redis names them.
 const POLICIES: [&str; 8] = [
     "volatile-lru",
     "volatile-lfu",

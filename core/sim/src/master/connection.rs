@@ -161,8 +161,8 @@ pub(super) fn client_info(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// With the one option that locks use. As in Redis, this is not an error in RESP 2, but has no
-/// effect there.
+/// Knows only the option that locks use. As in Redis, enabling it in RESP 2 is not an error, but
+/// has no effect.
 pub(super) fn client_tracking(call: &mut Call<'_>) -> Result<(), Failure> {
     let options = call.arguments_from(3);
     if !options.iter().all(|option| option.eq_ignore_ascii_case(b"NOLOOP")) {

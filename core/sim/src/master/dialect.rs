@@ -2,8 +2,9 @@
 
 /// The features of Redis 7.0 that a server or a proxy lacks.
 ///
-/// Each is named after a server that lacks this according to its documentation. We had none of
-/// these servers: only the missing features are modelled, not the server.
+/// Each variant is named after a server or a proxy that, according to its documentation, lacks
+/// these features. None of them was at hand: only the missing features are modelled, not the
+/// server.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Dialect {
@@ -18,8 +19,8 @@ pub enum Dialect {
     Garnet,
     /// A proxy that knows neither HELLO nor INFO, CLIENT, CONFIG and SCRIPT.
     Envoy,
-    /// A proxy that ends the connection at commands that it does not know, those of
-    /// [`Dialect::Envoy`].
+    /// A proxy that lacks the same commands as [`Dialect::Envoy`], and ends the connection when it
+    /// gets one of them.
     Twemproxy,
 }
 
@@ -55,7 +56,8 @@ impl Dialect {
         self == Self::Twemproxy
     }
 
-    /// Whether INFO reports `master_replid`. A proxy does not change what a script reads.
+    /// Whether INFO reports `master_replid` to a script. Behind a proxy, a script still reads the
+    /// server's INFO.
     pub(super) fn tells_replication_id(self) -> bool {
         !matches!(self, Self::Enterprise | Self::Kvrocks)
     }

@@ -308,7 +308,7 @@ fn digest(what: &str) -> String {
 
 /// The memory of Redis 7.0 without keys.
 const EMPTY_BYTES: u64 = 900_000;
-/// Above this every server here is out of memory, with any configuration.
+/// A model that uses more than this is out of memory, whatever its configuration.
 const MAX_MEMORY: u64 = 256 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The replicas of a master, as it knows them: what each has acknowledged, and when that was heard.
+//! The replicas of a master, as it knows them: what each has acknowledged, and when the master
+//! received that.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -31,7 +32,7 @@ enum Heard {
     /// It is receiving a copy of all keys, and has not acknowledged it.
     NotYet,
     At(Millis),
-    /// Always just now.
+    /// Always just now: the replica is not simulated.
     Now,
     LongAgo,
 }
@@ -52,7 +53,7 @@ impl Replica {
 }
 
 impl Replicas {
-    /// The server has restarted.
+    /// Forgets all replicas, after a restart of the server.
     pub(super) fn start_again(&mut self) {
         self.has_backlog = false;
     }

@@ -51,7 +51,7 @@ impl<'a> Reply<'a> {
         self.out.len()
     }
 
-    /// What was written after that, which is removed.
+    /// Removes what was written after this length, and returns it.
     pub(super) fn take_behind(&mut self, length: usize) -> Vec<u8> {
         self.out.split_off(length)
     }

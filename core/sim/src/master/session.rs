@@ -23,7 +23,8 @@ pub struct Session {
     /// Decided by the first command: a connection that was opened while no password was set stays
     /// trusted.
     pub(super) trusted: Option<bool>,
-    /// Whether a password is required that it has not given: then its commands have small limits.
+    /// Whether a password is required that the connection has not given. Small limits apply to its
+    /// commands then.
     pub(super) is_limited: bool,
     pub(super) database: u32,
     pub(super) name: Vec<u8>,
@@ -213,8 +214,8 @@ impl Session {
             self.searched = length;
             return if length > MAX_LINE_BYTES { Err(too_long) } else { Ok(None) };
         };
-        // A server checks when it has read this much, which may be a little later; here it is the
-        // same in every split.
+        // A real server checks after each read, which may be a little later. Here the result does
+        // not depend on how the bytes are split.
         if place > MAX_LINE_BYTES {
             return Err(too_long);
         }

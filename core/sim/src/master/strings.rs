@@ -94,7 +94,7 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// A word may occur twice, and of two expiries in one unit the last counts, as in Redis.
+    /// As in Redis, a word may occur twice, and the last of two expiries in the same unit counts.
     fn read(words: &'a [Vec<u8>]) -> Result<Self, Failure> {
         let mut options = Self::default();
         let mut words = words.iter();

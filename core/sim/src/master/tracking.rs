@@ -33,7 +33,7 @@ pub(super) struct Tracking {
     ends: BTreeSet<(Millis, Vec<u8>)>,
     /// The approximate memory of all readers.
     bytes: usize,
-    /// Whose command is being executed.
+    /// The connection whose command is being executed.
     current: Option<u64>,
     pushes: Vec<Push>,
     pushed_bytes: usize,
@@ -115,7 +115,7 @@ impl Tracking {
         self.listeners.get(&session).is_some_and(|listener| listener.is_on)
     }
 
-    /// A tracking connection has read a key, which expires then.
+    /// A tracking connection has read a key, which expires at `end`.
     pub(super) fn remember(&mut self, session: u64, key: &[u8], end: Option<Millis>) {
         if !self.readers.contains_key(key) {
             self.ends.extend(end.map(|end| (end, key.to_vec())));
@@ -195,7 +195,7 @@ impl Tracking {
         self.pushed_bytes = self.pushes.iter().map(|push| push.bytes.len()).sum();
     }
 
-    /// Without a key: all of them.
+    /// Adds a push about this key, or, without a key, about all keys.
     fn push(&mut self, session: u64, key: Option<&[u8]>) {
         if !self.listeners.get(&session).is_some_and(|listener| listener.resp3) {
             return;
@@ -233,7 +233,8 @@ impl fmt::Debug for Push {
 
 const BYTES_PER_KEY: usize = 128;
 const BYTES_PER_READER: usize = 16;
-/// Above this the first keys are forgotten. A real server counts keys, and remembers a million.
+/// The most memory of the table, in bytes. If it is exceeded, keys are forgotten. A real server
+/// limits the number of keys instead, to a million.
 const MAX_BYTES: usize = 16 << 20;
 /// How many bytes of pushes may wait.
 const MAX_PUSHED_BYTES: usize = 4 << 20;

@@ -16,7 +16,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// All of them track keys, with these options.
+    /// A desk whose connections all track keys, each with its options.
     fn new<const N: usize>(options: [&[&str]; N]) -> Self {
         let mut desk = Self {
             master: Master::new(1),

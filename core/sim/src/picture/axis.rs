@@ -35,8 +35,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis for these times in milliseconds, of `things` things, in about `lines` lines if
-    /// given.
+    /// Creates an axis for these times in milliseconds, at which `things` things happen. If `lines`
+    /// is given, it takes about that number of lines.
     pub(super) fn new(mut times: Vec<f64>, things: usize, lines: Option<usize>) -> Self {
         times.sort_by(f64::total_cmp);
         times.dedup();
@@ -49,7 +49,7 @@ impl Axis {
                 .map(|pair| if let [a, b] = pair { ((b - a) * scale).min(GAP) } else { 0.0 })
                 .sum()
         };
-        // If even that is too wide, there are more lines.
+        // If the axis is still too wide, it is drawn at a smaller scale.
         while width(scale) > room && scale > 1e-6 {
             scale *= 0.8;
         }
@@ -83,13 +83,14 @@ impl Axis {
         self.stretches.last().map_or(0.0, |stretch| stretch.right)
     }
 
-    /// Where lines begin and end. They are broken where nothing happens, if possible.
+    /// Where lines begin and end. If possible, the axis is broken into lines where nothing happens.
     pub(super) fn lines(&self) -> Vec<(f64, f64)> {
         // The first things are not at the very edge.
         let (mut lines, mut left) = (Vec::new(), -EDGE);
         // A nearly empty last line is squeezed into the one before.
         while self.end() + EDGE - left > LINE * 1.15 {
-            // Behind a shortened stretch, or else in the widest one, of the later half of the line.
+            // Break after a shortened stretch in the later half of the line, or else in the widest
+            // stretch there.
             let candidates = self
                 .stretches
                 .iter()

@@ -42,7 +42,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// A coordinate, in tenths of a unit: two builds may not differ in the last digit.
+/// A coordinate, rounded to tenths of a unit, so that all builds write the same digits.
 #[derive(Clone, Copy)]
 pub(super) struct Num(pub(super) f64);
 

@@ -68,7 +68,7 @@ pub(super) fn of(things: &[Thing], place: impl Fn(Duration) -> f64) -> Vec<Label
     labels
 }
 
-/// How many lines of words there may be above a lane.
+/// The most lines of words above a lane.
 fn most(kind: LaneKind) -> usize {
     match kind {
         LaneKind::Client => 3,
@@ -76,7 +76,8 @@ fn most(kind: LaneKind) -> usize {
     }
 }
 
-/// Finds room for them in a line that is so wide. The second number tells how many found none.
+/// Finds room for labels in a line of this width. The second result is the number of labels that
+/// found none.
 pub(super) fn place(
     mut labels: Vec<Label>,
     width: f64,

@@ -19,7 +19,7 @@ const MEANINGS: [(Symbol, &str); 11] = [
 
 const LINE: f64 = 26.0;
 
-/// Draws it below `top`, and returns where it ends.
+/// Draws the legend below `top`, and returns where it ends.
 pub(super) fn draw(ink: &mut Ink, used: &Used, (left, right): (f64, f64), top: f64) -> f64 {
     let (mut x, mut y) = (left, top + 14.0);
     let mut next = |text: &str, sign: f64| {

@@ -120,8 +120,8 @@ pub struct Exchange {
     pub label: String,
     /// When it was sent.
     pub sent: Duration,
-    /// When it was executed. If only the answer is known, it is drawn half way; if nothing is, as
-    /// lost.
+    /// When it was executed. If this is not known, the command is drawn as executed halfway between
+    /// sending and answer; without an answer, as lost.
     pub arrived: Option<Duration>,
     /// Its outcome.
     pub outcome: Option<Outcome>,

@@ -9,11 +9,11 @@ use super::labels::{self, LEVEL, Placed};
 use super::style::COLOURS;
 use super::{Exchange, Lane, LaneKind, Mark, MarkKind, Outcome, Span, SpanKind, Thing};
 
-/// How far below its words a lane is, and how far above the next lane's.
+/// The distance of a lane from its words above it, and from the words of the next lane below it.
 const ABOVE: f64 = 13.0;
 const BELOW: f64 = 14.0;
 
-/// Marks on one lane are no nearer to each other.
+/// The smallest distance between two marks on one lane.
 const BESIDE: f64 = 9.0;
 
 /// What the legend has to explain.
@@ -47,7 +47,7 @@ pub(super) struct Scene<'a> {
 struct Row<'a> {
     scene: &'a Scene<'a>,
     left: f64,
-    /// How wide it is drawn, and by how much that is wider than on the axis.
+    /// How wide the line is drawn, and the factor by which that is wider than on the axis.
     width: f64,
     factor: f64,
     /// Where each lane is.
@@ -95,7 +95,7 @@ impl Scene<'_> {
         let heights = (0..self.lanes.len()).map(|lane| {
             let levels =
                 placed.iter().filter(|placed| placed.label.lane == lane).map(|placed| placed.level + 1);
-            // There are always fewer lines of labels.
+            // There are always fewer lines of labels than a `u32` can count.
             let levels = u32::try_from(levels.max().unwrap_or(0)).unwrap_or(0);
             let at = y + f64::from(levels) * LEVEL + ABOVE;
             y = at + BELOW;
@@ -320,8 +320,8 @@ impl Row<'_> {
                 }
             }
         }
-        // If no round time has found a place, another time is written; each line has at least one,
-        // if necessary beside its place.
+        // If no round time has found a place, another time is written. Each line has at least one
+        // time, if necessary beside its place.
         for stretch in &stretches {
             self.time(stretch.from, y, &mut taken);
         }

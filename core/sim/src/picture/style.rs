@@ -4,8 +4,8 @@
 /// How many clients have their own colour; further clients share colours.
 pub(super) const COLOURS: usize = 6;
 
-/// The rules. Each colour is written out, because not every program that shows SVG knows variables;
-/// and those that ask for no scheme show the light one.
+/// The rules. Each colour is written out, because not every program that shows SVG knows variables.
+/// Programs that know no colour schemes show the light one.
 pub(super) const STYLE: &str = "\
 text{font:16px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#25303b}
 .title{font-size:19px;font-weight:600}

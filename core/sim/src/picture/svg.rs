@@ -21,7 +21,7 @@ const MARGIN: f64 = 8.0;
 /// The largest number of things that are shown; if there are more, the last ones.
 const MOST: usize = 160;
 
-/// Names of lanes are no longer.
+/// The largest width of a lane's name.
 const NAME: f64 = LANES - MARGIN - 2.0;
 
 /// When a thing begins and ends, as far as it is drawn, and the lanes that it names.
@@ -46,7 +46,7 @@ pub(super) fn draw(picture: &Picture) -> String {
     let early = things.len().saturating_sub(MOST);
     let left_out: Vec<Thing> = things.drain(..early).collect();
     let first = things.first().and_then(|thing| times_of(thing).0.first().copied()).unwrap_or_default();
-    // Spans may still last here.
+    // A span that began among the left-out things may still last when the picture begins.
     things.extend(left_out.into_iter().filter_map(|thing| match thing {
         Thing::Span(span) if span.until > first => Some(Thing::Span(Span { from: first, ..span })),
         _ => None,

@@ -59,7 +59,7 @@ pub(super) fn targets(accesses: [Access; RESOURCES]) -> Vec<Target> {
     (0..).zip(accesses).filter_map(|(number, access)| access.target(&resource(number))).collect()
 }
 
-/// The semaphore of a step for one of its permits, by its number, and how many permits it has.
+/// If a step is for a permit: the number of the semaphore, and how many permits it has.
 pub(super) fn permit(accesses: [Access; RESOURCES]) -> Option<(u8, u8)> {
     (0..).zip(accesses).find_map(|(number, access)| match access {
         Access::Permit(of) => Some((number, of)),
@@ -76,8 +76,8 @@ pub(super) fn are_targets(accesses: [Access; RESOURCES], resources: &[&Resource]
 }
 
 /// Whether two guards must not be valid at once: they have a resource in common, and do not share
-/// it as one group; or they have the same permit. The observer's own rule, and not that of the code
-/// under test.
+/// it as one group; or they have the same permit. This is the observer's own rule, not that of the
+/// code under test.
 pub(super) fn conflict(one: &Targets, other: &Targets) -> bool {
     one.iter().any(|(resource, mode)| {
         other.iter().any(|(theirs, their_mode)| {
@@ -96,7 +96,8 @@ pub(super) fn conflict(one: &Targets, other: &Targets) -> bool {
     })
 }
 
-/// The semaphore of which a guard holds a permit, and how many permits it has for this guard.
+/// The semaphore of which a guard holds a permit, and the number of permits that the guard's client
+/// gave.
 pub(super) fn semaphore(targets: &Targets) -> Option<(&Resource, u16)> {
     targets.iter().find_map(|(resource, mode)| match mode {
         Mode::Permit { of, .. } => Some((resource, *of)),
@@ -108,24 +109,24 @@ pub(super) fn semaphore(targets: &Targets) -> Option<(&Resource, u16)> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Kinds {
-    /// Of one resource, exclusively.
+    /// Guards that hold one resource exclusively.
     pub exclusive: u64,
-    /// Of several resources, all of them exclusively.
+    /// Guards that hold several resources, all of them exclusively.
     pub several: u64,
-    /// Of one resource or several, all of them read.
+    /// Guards that hold one or several resources as a reader.
     pub readers: u64,
-    /// Of one resource or several, all of them shared, not all of them read.
+    /// Guards that share one or several resources, at least one of them in a group.
     pub groups: u64,
-    /// Of several resources, of which some are exclusive and some are shared.
+    /// Guards that hold several resources, some of them exclusively and some shared.
     pub mixed: u64,
-    /// Of permits.
+    /// Guards that hold permits.
     pub permits: u64,
-    /// Of those above, how many were downgraded while they were held.
+    /// Guards of any of these kinds that were downgraded while they were held.
     pub downgraded: u64,
 }
 
 impl Kinds {
-    /// One more guard of these targets.
+    /// Counts one more guard of these targets.
     pub(super) fn count(&mut self, targets: &Targets) {
         if semaphore(targets).is_some() {
             self.permits += 1;
@@ -173,13 +174,14 @@ impl fmt::Display for Kinds {
         let Self { exclusive, several, readers, groups, mixed, permits, downgraded } = self;
         write!(
             f,
-            "{exclusive} exclusive, {several} of several resources, {readers} of readers, {groups} of groups, \
-             {mixed} mixed, {permits} permits; {downgraded} downgraded"
+            "guards: {exclusive} exclusive, {several} exclusive over several resources, {readers} of readers, \
+             {groups} shared in groups, {mixed} partly exclusive and partly shared, {permits} of permits; \
+             {downgraded} of all these were downgraded"
         )
     }
 }
 
-/// Targets in timelines: exclusive ones are shown by name alone.
+/// Targets as timelines show them: an exclusive one by its name alone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Shown(pub(super) Targets);
 

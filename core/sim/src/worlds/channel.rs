@@ -2,8 +2,8 @@
 //! trips, records with an overhead of 22 bytes, control messages, and alerts.
 //!
 //! A record is its kind, its number, the length of its contents, the contents, and a tag. Both
-//! sides count, so a record that is lost, repeated or out of order is found, and so are bytes that
-//! were not encrypted.
+//! sides count records, so each detects a record that is lost, repeated or out of order. Bytes that
+//! were not encrypted are detected too.
 
 /// As in TLS 1.3 with AES-GCM: five bytes before the contents, and a type and a tag after them.
 const HEADER: usize = 5;
@@ -42,7 +42,7 @@ pub(super) struct Side {
     inbound: Vec<u8>,
     sent: u16,
     received: u16,
-    /// How many messages of the handshake have arrived, and how many there are.
+    /// How many messages of the handshake have arrived, and how many will.
     greeted: u8,
     round_trips: u8,
     /// The most bytes of one record.
@@ -71,7 +71,7 @@ impl Side {
 
     fn put(&mut self, kind: u8, contents: &[u8], wire: &mut Vec<u8>) {
         for part in contents.chunks(self.room).chain(contents.is_empty().then_some(contents)) {
-            // A record has 16 bits for it.
+            // A record has 16 bits for its length.
             let length = u16::try_from(part.len()).unwrap_or(u16::MAX);
             wire.push(kind);
             wire.extend(self.sent.to_be_bytes());

@@ -78,7 +78,7 @@ impl Client {
         self.find(Violation::Reported(what.into()));
     }
 
-    /// Until when its process was last paused, on its clock.
+    /// When the last pause of its process ended, on its clock.
     pub(super) fn stood_until(&self) -> Instant {
         Instant::from_nanos(lock(&self.state).clients.get(self.number).map_or(0, |node| node.stood_until))
     }
@@ -93,7 +93,7 @@ impl Client {
         lock(&self.state).change_password();
     }
 
-    /// Its keys may stay.
+    /// Its lock was handed over with this token, so the keys may stay.
     pub(super) fn handed_over(&self, token: Token) {
         lock(&self.state).observer.handed_over(&token.to_hex());
     }
@@ -124,7 +124,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The state that a client's front can access.
+/// The part of the world that a client's front can access.
 struct SimHost {
     client: usize,
     state: SharedState,
@@ -323,7 +323,7 @@ impl Process {
             return;
         }
         if self.has_woken {
-            // Usually these run first.
+            // Usually the woken tasks run first.
             let mut state = lock(&self.state);
             state.set_in_turn(self.number, false);
             state.rouse(self.number);

@@ -11,8 +11,8 @@ use super::locked::Held;
 use super::program::{semaphore, unless};
 use super::violation::Violation;
 
-/// Makes this request, which must end within this time. Then takes its own lock, which must be
-/// renewed, extended and released as promised.
+/// Makes this request, which must be granted within this time. Then acquires another lock, which no
+/// other client wants, and which must be renewed, extended and released as promised.
 pub(super) async fn must_get(
     client: Client,
     accesses: [Access; RESOURCES],

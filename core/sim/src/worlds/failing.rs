@@ -85,8 +85,8 @@ impl Plan {
     }
 
     /// The first client holds a lock on a primary that continues while a replica is promoted, and
-    /// the other clients move to the new one. The replica's acknowledgements are in the primary's
-    /// buffers or recent, so that the primary counts it as following.
+    /// the other clients move to the new primary. The replica's acknowledgements are in the
+    /// primary's buffers or recent, so that the primary counts it as following.
     fn go_on(&mut self, random: &mut Random) {
         let ttl = self.request_timeout * 10;
         let at = |millis: Duration| When::At(ms(30) + millis);
@@ -100,12 +100,14 @@ impl Plan {
         let (new, learned_within) = (1 + random.below(usize::from(self.replicas)), ms(10));
         let renewed = random.one_in(2);
         let ends = if renewed {
-            // The two are cut off from each other, and the primary does not learn of the promotion.
+            // The primary and the promoted replica are cut off from each other, so the primary does
+            // not learn of the promotion.
             let span = random.within(ttl / 2..=ttl * 3 / 2);
             self.faults.push((at(Duration::ZERO), Fault::Isolate { master: new, span }));
             span
         } else {
-            // It hangs, and continues after the request that arrives just before.
+            // The primary hangs. When it continues, it executes the request that arrived just
+            // before that.
             let span = hold - ms(20) + random.within(Duration::ZERO..=self.request_timeout);
             self.faults.push((at(Duration::ZERO), Fault::Hang { master: 0, span }));
             span
@@ -152,15 +154,15 @@ impl Plan {
     /// One failover of one group, from its beginning to its end.
     fn fail_over(&mut self, random: &mut Random, start: Start) {
         let servers = 1 + usize::from(self.replicas);
-        // Servers are counted from the one that has granted, if it begins with a grant: usually the
-        // first of its group.
+        // If the failover begins with a grant, servers are counted from the one that granted, which
+        // is usually the first of its group.
         let first = if start.number.is_some() { 0 } else { random.below(self.masters.len()) * servers };
         let old = first + if random.one_in(4) { random.below(servers) } else { 0 };
         let new = first + (old - first + 1 + random.below(servers - 1)) % servers;
         let brief = random.spread(ms(1)..=ms(400));
         let long = random.spread(ms(1)..=ms(3_000));
         match random.below(6) {
-            // It hangs, or its event loop is busy, and continues after the promotion.
+            // The primary hangs, or its event loop is busy, and it continues after the promotion.
             0..=1 => self.add(start, Duration::ZERO, Fault::Hang { master: old, span: brief + long }),
             2 => {
                 let master = if random.one_in(2) { old } else { new };

@@ -313,7 +313,7 @@ impl Fault {
         is_covered || self.is_assumed_with_guard()
     }
 
-    /// With its numbers counted from these.
+    /// Returns the fault with these added to its numbers.
     pub(super) fn counted_from(mut self, from_client: usize, from_master: usize) -> Self {
         let (client, master) = self.numbers_mut();
         if let Some(client) = client {

@@ -30,14 +30,14 @@ pub(super) struct Part {
     attempt: u64,
     /// The offset of the other's changes that it has applied, once it has a copy of all keys.
     applied: Option<u64>,
-    /// The servers that follow it, and since which of their attempts.
+    /// The servers that follow it, each with the number of its attempt.
     followers: BTreeMap<usize, u64>,
     /// Messages that arrived while it hung.
     pub(super) unread: Vec<Parcel>,
     /// Nothing between it and other servers arrives before this.
     pub(super) isolated_until: TrueTime,
     pub(super) slow_until: TrueTime,
-    /// How much longer everything between it and other servers takes until then, in nanoseconds.
+    /// By how much messages between it and other servers are delayed until then, in nanoseconds.
     pub(super) slowness: u64,
     /// In a cluster, the epoch of the latest owner of the slot that it has heard of.
     pub(super) epoch: u64,

@@ -18,8 +18,8 @@ const PREFIX: &str = "{q0}";
 /// How the groups of a world are made. Without replicas each group is one server.
 ///
 /// A group is a primary with its replicas. A master of the clients' configuration is one group, or
-/// in a cluster several, one of which owns its slot. The servers are numbered through, those of one
-/// group side by side, and the groups of one master.
+/// in a cluster several, one of which owns its slot. All servers have consecutive numbers: first
+/// those of the first master's first group, then those of its next group, and so on.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     /// How many replicas each primary has,
@@ -30,7 +30,8 @@ pub(super) struct Groups {
     shards: usize,
     /// Whether scripts check the marker before the replicas.
     pub(super) early_quarantine: bool,
-    /// Whether slots also move back before any request for a lock where they were.
+    /// Whether slots also move back before any request for a lock was made at the group that had
+    /// them meanwhile.
     pub(super) returns_unasked: bool,
     /// The server of each group that was promoted last, or its first.
     pub(super) named: Vec<usize>,
@@ -99,7 +100,8 @@ impl Groups {
         self.members(groups.start).start..self.members(groups.end).start
     }
 
-    /// What new clients are told at first. In a cluster they find the server themselves.
+    /// The servers that new clients are told of first. In a cluster, clients find the server
+    /// themselves.
     pub(super) fn named(&self) -> Vec<usize> {
         self.named.clone()
     }
@@ -132,7 +134,7 @@ impl Groups {
         masters.map(|number| format!("{scheme}://{}{replicas}", host(number))).collect()
     }
 
-    /// The server to which a connection is opened that goes to this address of a cluster.
+    /// The server of a cluster that is reached at this address.
     pub(super) fn server_at(&self, address: &Address) -> Option<usize> {
         let Address::Tcp { host, .. } = address else { return None };
         host.strip_prefix("master")?.parse().ok().filter(|server| *server < self.servers())

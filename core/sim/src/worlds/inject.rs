@@ -198,7 +198,7 @@ impl State {
         let Some(node) = self.masters.get_mut(master) else { return };
         match reason {
             Refusal::OutOfMemory => node.model.set_out_of_memory(is_on),
-            // It is a replica already, and stays one.
+            // The server is a replica already, and stays one.
             Refusal::ReadOnly if node.part.is_replica() => {}
             Refusal::ReadOnly => node.model.set_replica(is_on),
             Refusal::Loading => node.model.set_loading(is_on),

@@ -64,12 +64,13 @@ impl Plan {
             plan.focus(&mut random);
         }
         if guarded {
-            // Every client must get a lock of that life at the end.
+            // At the end, every client must get a lock with that TTL.
             let longest = plan.longest_ttl().max(plan.request_timeout * 10);
             plan.restart_guard = Some(longest + random.spread(ms(1)..=ms(500)));
             plan.bootstrapped = !random.one_in(4);
         }
-        // Drawn last, so that seeds from before there were pushes give the same remaining plan.
+        // These choices are made last, so that a seed still gives the same remaining plan as before
+        // there were pushes.
         if random.one_in(2) {
             for _ in 0..1 + random.below(4) {
                 let when = When::AfterEvents(random.next() % (steps as u64 * EVENTS_A_STEP));
@@ -79,8 +80,8 @@ impl Plan {
                 plan.faults.push((when, Fault::Pushes { master, fate, span }));
             }
         }
-        // Drawn later still, so that seeds from before openings could fail at once give the same
-        // remaining plan.
+        // These choices are made later still, so that a seed still gives the same remaining plan as
+        // before openings could fail at once.
         if random.one_in(3) {
             for _ in 0..1 + random.below(3) {
                 // From the start, or from the end of the present connection.
@@ -94,8 +95,8 @@ impl Plan {
                 plan.faults.push((when, Fault::Cut { client, master }));
             }
         }
-        // Drawn later still, so that seeds from before locks could be kept after their release give
-        // the same remaining plan.
+        // These choices are made later still, so that a seed still gives the same remaining plan as
+        // before locks could be kept after their release.
         if random.one_in(4) {
             let longest = plan.longest_ttl().min(ms(1_500));
             for step in plan.steps_mut().flatten() {
@@ -281,8 +282,8 @@ fn random_steps(random: &mut Random, count: usize, resources: usize, request_tim
     steps
 }
 
-/// Mostly short: a key that a client leaves behind keeps all others out for as long, and they would
-/// only retry.
+/// Generates mostly short TTLs: a key that a client leaves behind keeps all others out for its TTL,
+/// and they would only retry.
 fn random_ttl(random: &mut Random, shortest: Duration) -> Duration {
     let longest = if random.one_in(8) { ms(6_000) } else { ms(900) };
     random.spread(shortest..=longest)

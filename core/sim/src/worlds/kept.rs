@@ -12,7 +12,7 @@ use super::violation::Violation;
 pub(super) struct Kept {
     client: usize,
     targets: Targets,
-    /// On the client's clock.
+    /// When the time is over, on the client's clock.
     until: u64,
 }
 

@@ -12,7 +12,7 @@ use super::violation::Violation;
 /// The hexadecimal digits of a token.
 pub(super) type Hex = [u8; 40];
 
-/// What has its own numbers: a resource, or one of a semaphore's permits.
+/// What has its own fencing tokens: a resource, or one permit of a semaphore.
 type Numbered = (Resource, Option<u16>);
 
 /// The largest numbers at some time.
@@ -36,8 +36,8 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A lock is held with this number, for an attempt that first sent something then. Returns
-    /// whether the grant was not known yet.
+    /// Records that a lock is held with this number, granted to an attempt whose first request was
+    /// sent at `first_sent`. Returns whether the grant was not known yet.
     ///
     /// An exclusive grant must have a larger number than all earlier grants; a shared one must not
     /// have a smaller number than an earlier exclusive grant. A permit is an exclusive grant.
@@ -51,7 +51,7 @@ impl Ledger {
         let number = number.get();
         let known = self.numbers.insert(token, number);
         let seats = seats_of(targets);
-        // Each permit is counted for itself, and what is no permit once.
+        // Each permit has its own numbers. Other locks have one number for each resource.
         let seats: Vec<_> = if seats.is_empty() { vec![None] } else { seats.into_iter().map(Some).collect() };
         let parts = || {
             let each = targets.iter();
@@ -65,7 +65,7 @@ impl Ledger {
             }
         }
         if known.is_some() {
-            // It was handed over.
+            // The lock was handed over, so its number is known.
             return Ok(false);
         }
         for (resource, mode, seat) in parts() {
@@ -92,7 +92,8 @@ impl Ledger {
         Ok(true)
     }
 
-    /// A master's counter after a script: it has no end, and never goes down.
+    /// Checks a master's counter after a script: it must not expire, and must not be smaller than
+    /// before.
     pub(super) fn counted(
         &mut self,
         master: usize,

@@ -17,8 +17,8 @@ impl State {
     /// Looks for keys that no client holds. All masters must have answered for some time.
     pub(super) fn look_for_left_keys(&mut self) {
         let mut found = None;
-        // Replicas have what their primary has, and nothing in a cluster reads what those have that
-        // do not own the slot.
+        // Replicas have the keys of their primary. In a cluster, no command reads the keys of
+        // servers that do not own the slot.
         let primaries = self.masters.iter().enumerate().filter(|(_, node)| !node.part.is_replica());
         let primaries = primaries.filter(|(server, _)| self.serves(*server));
         for (master, node) in primaries {
@@ -49,8 +49,8 @@ impl State {
         }
     }
 
-    /// A master has taken over all that another one keeps. Those whose tokens come along do not
-    /// know of them there.
+    /// A master has taken over all keys of another one. The clients whose tokens were copied do not
+    /// know that they are on this master too.
     pub(super) fn tokens_come_along(&mut self, master: usize) {
         let Some(node) = self.masters.get(master) else { return };
         let server_now = Duration::from_nanos(node.clock.read(self.now));
@@ -65,8 +65,8 @@ impl State {
         let Some(known) = self.observer.known.get(token) else { return false };
         let is_excused = self.observer.dead.contains(&known.client)
             || self.observer.late.get(&(master, token.to_vec())).is_some_and(|link| {
-                // Its release was sent behind it and lost with the connection, or found no room in
-                // the socket.
+                // The token's release was sent behind its request and lost with the connection, or
+                // found no room in the socket.
                 self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
             })
             || self.observer.handed.contains(token)

@@ -41,7 +41,7 @@ pub(super) struct Link {
     pub(super) unread: Vec<Unread>,
     /// A `WAIT` that has no answer yet. Nothing after it is executed.
     pub(super) waiting: Option<Command>,
-    /// How many there have been.
+    /// How many `WAIT`s there have been.
     pub(super) waits: u64,
     /// The socket has not accepted all bytes, so it may be closed.
     pub(super) is_full: bool,

@@ -62,7 +62,8 @@ impl Locked {
         Self { accesses, guard }
     }
 
-    /// Downgrades an exclusive lock to a shared one, if nothing else may act for the lock.
+    /// Downgrades an exclusive lock to a shared one, if the library allows that. Other locks stay
+    /// as they are.
     pub(super) fn downgrade(self) -> Self {
         let Held::Guard(guard) = self.guard else { return self };
         let reads = |access| if access == Access::Write { Access::Read } else { access };
@@ -76,7 +77,8 @@ impl Locked {
         self.guard.release()
     }
 
-    /// A lock of one resource is kept; several are released, since they cannot be kept.
+    /// Releases the lock, and keeps others out until this time since its grant has passed. A lock
+    /// that cannot be kept, because it is not of one exclusive resource, is only released.
     pub(super) fn release_after(self, at_least: Duration) -> Release {
         match self.guard {
             Held::Guard(guard) if guard.resources().len() == 1 => guard.release_after(at_least),

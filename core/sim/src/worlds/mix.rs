@@ -75,7 +75,7 @@ impl Step {
             4..=5 => (2 + random.below(2), 0),
             _ => (1 + random.below(2), 1 + random.below(2)),
         };
-        // Neighbouring resources. At least one is shared if any should be.
+        // Neighbouring resources. If any should be shared, at least one is.
         let wanted = std::iter::repeat_n(Access::Write, written.min(resources - read.min(1)));
         for (place, access) in wanted.chain(std::iter::repeat_n(shared, read)).take(resources).enumerate() {
             if let Some(place) = accesses.get_mut((first + place) % resources) {

@@ -87,7 +87,8 @@ impl State {
         self.clients.get(client)?.named.get(master).copied()
     }
 
-    /// Sends a connection request to a server. Returns false if the client's system refuses that.
+    /// Sends a connection request to a server. Returns false if the client's system refuses to open
+    /// a connection.
     pub(super) fn connect(&mut self, client: usize, master: usize, generation: u32) -> bool {
         if self.now < self.path(client, master).unreachable_until {
             return false;
@@ -132,8 +133,8 @@ impl State {
         link.client_end_open = false;
         let (client, master, last_up) = (link.client, link.master, link.last_up);
         self.forget_client_end(id);
-        // A system that has bytes for a closed socket resets the connection, and that may overtake
-        // what was sent on it.
+        // A system that receives bytes for a closed socket resets the connection. The reset may
+        // overtake what was sent on the connection.
         let not_before = if self.random.one_in(4) { 0 } else { last_up };
         let at = self.arrival(client, master, not_before);
         self.schedule(at, Event::UpEnd(id));

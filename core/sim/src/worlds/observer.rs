@@ -24,9 +24,9 @@ pub(super) struct Held {
     lock: LockId,
     pub(super) targets: Targets,
     pub(super) token: [u8; 40],
-    /// On the client's clock.
+    /// The end of its validity, on the client's clock.
     valid_until: u64,
-    /// In true time.
+    /// The same in true time.
     pub(super) ends: TrueTime,
     is_seen: bool,
 }
@@ -40,7 +40,7 @@ pub(super) struct Known {
     first_sent: TrueTime,
     /// The client, the master, the time on the client's clock, and the requested TTL.
     promises: Vec<(usize, usize, u64, Ttl)>,
-    /// Whether there has been a guard: later requests for the key then heal it, and promise
+    /// Whether there has been a guard. Later requests for the key then only restore it, and promise
     /// nothing.
     was_granted: bool,
     /// Whether masters were asked to raise their counters.
@@ -68,7 +68,8 @@ pub(super) struct Observer {
     pub(super) ledger: Ledger,
     pub(super) outages: Outages,
     within_assumptions: bool,
-    /// Whether two holders do not end the run, and the pairs of holders that were seen.
+    /// Whether the run continues when two clients hold one lock, and the pairs of holders that were
+    /// seen.
     pub(super) bears_two: bool,
     both: BTreeSet<[(usize, LockId); 2]>,
     pub(super) is_stale: bool,
@@ -158,7 +159,7 @@ impl Observer {
             });
             let ttl = ttl_millis(command).and_then(|ttl| Ttl::new(Duration::from_millis(ttl)).ok());
             if let Some(ttl) = ttl.filter(|_| is_extension(kind) || !known.was_granted) {
-                // One round's commands go to all masters at one time, mostly.
+                // The commands of one round are usually sent to all masters at the same time.
                 known.promises.push((client, master, local, ttl));
             }
         } else if let (true, Some(known)) = (is_raise(kind), self.known.get_mut(token)) {
@@ -166,8 +167,8 @@ impl Observer {
         }
     }
 
-    /// A master has executed a command and given this answer. `is_late`: its sender had left by
-    /// then.
+    /// A master has executed a command and given this answer. `is_late` means that its sender had
+    /// left by then.
     pub(super) fn executed(
         &mut self,
         master: usize,
@@ -193,7 +194,7 @@ impl Observer {
         }
     }
 
-    /// After a script that may have changed a counter.
+    /// Checks the counters after a script that may have changed them.
     pub(super) fn look_at_counter(
         &mut self,
         master: usize,
@@ -325,7 +326,7 @@ impl State {
         let now = self.now;
         self.look_at_keys();
         for held in &mut self.observer.held {
-            // The clock may have changed its rate since.
+            // The rate of the clock may have changed since the last check.
             held.ends = self.clients.get(held.client).map_or(0, |node| node.clock.when(held.valid_until));
         }
         self.look_at_kept();

@@ -28,7 +28,7 @@ impl Outages {
         Self { longest: None, opened: false, masters: vec![Outage::default(); masters] }
     }
 
-    /// Clients have the guard on. What the masters' clocks show.
+    /// Clients have the guard on. `clocks` are the present times of the masters' clocks.
     pub(super) fn guard(&mut self, longest: Duration, clocks: impl Iterator<Item = u64>) {
         let longest = nanos(longest);
         if self.longest.replace(longest).is_none() && !self.opened {
@@ -65,7 +65,7 @@ impl Outages {
     /// time.
     pub(super) fn is_silent_until(&self, master: usize, ends: TrueTime) -> bool {
         let Some(longest) = self.longest else { return false };
-        // By the fastest clock that a master may have.
+        // The quarantine may end by the fastest clock that a master may have.
         let fastest = 1_000_000 + u64::from(ASSUMED_DRIFT_PPM.unsigned_abs());
         let least = longest.saturating_mul(1_000_000) / fastest;
         let lost_at = self.masters.get(master).and_then(|outage| outage.lost_at);

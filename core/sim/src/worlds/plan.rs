@@ -43,9 +43,9 @@ impl ClientPlan {
 /// [`Plan::run`] has three parts:
 ///
 /// 1. The clients carry out their steps while faults are injected.
-/// 2. All faults end, and **every client must get one more lock**, in a plan with locks of several
-///    or shared resources each client one of another kind. It has the longest TTL of the
-///    plan and 2.5 s for that, 2 s more for each client, and with the restart guard also the
+/// 2. All faults end, and **every client must get one more lock**. In a plan with locks of several
+///    or shared resources, each client requests one of another kind. The time limit is the longest
+///    TTL of the plan plus 2.5 s, plus 2 s for each client, and with the restart guard also the
 ///    guard's TTL.
 /// 3. After 5 s no key may remain of a lock that is not held, and nothing may happen any more.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -80,9 +80,9 @@ pub struct Plan {
     pub secured: bool,
     /// The number of replicas that each master has.
     ///
-    /// The servers of all masters are numbered through: with two replicas 3 is the second master's
-    /// primary at the beginning, and 4 and 5 are its replicas. They follow it asynchronously.
-    /// Clients open connections to the one that was promoted last, as soon as they know it.
+    /// All servers have consecutive numbers. With two replicas, server 3 is the second master's
+    /// primary at the beginning, and 4 and 5 are its replicas, which follow it asynchronously.
+    /// Clients open connections to the server that was promoted last, as soon as they know it.
     pub replicas: u8,
     /// The number of replicas that the clients' URLs declare (`replicas=`), 0 for none.
     pub declared: u8,
@@ -91,14 +91,15 @@ pub struct Plan {
     /// of each vote by all replicas is the only defence against a former primary that continues.
     pub early_quarantine: bool,
     /// The number of groups of servers among which the slot of each master moves, as in a cluster;
-    /// without one, 1.
+    /// 1 if there is no cluster.
     ///
     /// All groups are made as [`Plan::replicas`] says. The servers of a master's groups are
     /// numbered side by side, and the first group has the slot at the beginning. Servers learn of a
     /// new owner at different times. Clients have URLs of a cluster, and find the owner themselves.
     pub shards: u8,
     /// Whether slots also move back to their old server before any request for a lock at the other
-    /// one. Outside all assumptions: a loss there is not noticed.
+    /// one. This is outside all assumptions: if the other server lost keys meanwhile, no client
+    /// notices it.
     pub returns_unasked: bool,
 }
 
@@ -174,8 +175,8 @@ impl Plan {
         Some((best, failure))
     }
 
-    /// This plan without the fault or step with that number, counted over all, or with one simpler
-    /// request; `None` after the last.
+    /// Returns this plan without one fault or step, or with one step in a simpler form. `place`
+    /// numbers all these changes; the result is `None` after the last one.
     fn without(&self, mut place: usize) -> Option<Self> {
         let mut smaller = self.clone();
         if place < smaller.faults.len() {
@@ -275,7 +276,7 @@ impl Plan {
             }
             clients.push(client);
         }
-        // Nothing here waits longer than its limit, so the programs end.
+        // No step waits longer than its limit, so the programs end.
         let longest = self.clients.iter().map(|client| client.all_steps().map(longest_of).sum()).max();
         let longest: Duration = longest.unwrap_or_default();
         let last_fault = self.faults.iter().map(|(when, fault)| when.at_latest(longest) + fault.span()).max();
@@ -283,7 +284,8 @@ impl Plan {
         world.run((longest + last_fault) * 2 + PATIENCE)?;
         world.forget_faults();
         world.heal();
-        // Keys that a master copied from another one expire by the other's clock.
+        // Keys that a master has copied from another one expire at the time that the other's clock
+        // gave them.
         let quarantine = self.restart_guard.map_or(Duration::ZERO, |longest| longest + longest / 50);
         let has_copies = self.replicas > 0
             || self.shards > 1
@@ -315,7 +317,7 @@ impl Plan {
             [Read, Write, None, None],
             [Permit(2), None, None, None],
         ];
-        // There may be only two clients, so the kinds vary.
+        // There may be only two clients, so the first kind depends on the seed.
         let first = usize::try_from(self.seed % 5).unwrap_or(0);
         kinds.get((first + client) % kinds.len()).copied().unwrap_or_else(|| one(0))
     }

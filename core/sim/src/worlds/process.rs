@@ -18,7 +18,7 @@ const LATENCY: std::ops::RangeInclusive<Duration> = Duration::from_micros(1)..=D
 /// How late timers fire.
 const LATENESS: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_micros(1_100);
 
-/// How often a driver may find nothing to do within this span.
+/// How many turns a driver may make without anything to do, within the span below.
 const MOST_IDLE_TURNS: u32 = 100;
 const SPIN_WINDOW: Duration = Duration::from_millis(100);
 
@@ -146,7 +146,7 @@ impl State {
             return;
         }
         node.stood_until = node.clock.read(self.now);
-        // Everything that was due meanwhile is due now, timers first.
+        // What became due during the pause is due now, timers first.
         if !node.woken.is_empty() && !node.poll_is_due {
             node.poll_is_due = true;
             self.schedule(self.now, Event::Poll { client });
@@ -206,7 +206,7 @@ impl State {
     }
 
     pub(super) fn flush(&mut self, master: usize) {
-        // A replica refuses that.
+        // A replica refuses to delete its keys.
         let Some(node) = self.masters.get_mut(master).filter(|node| !node.part.is_replica()) else { return };
         node.model.remove_all();
         self.tell_readers(master, None);

@@ -126,7 +126,8 @@ impl Step {
     }
 }
 
-/// The additional time for commands, because a process runs a little after it has been woken.
+/// How much longer a command may take, because a process runs only a little after it has been
+/// woken.
 const GRACE: Duration = ms(15);
 
 const fn ms(millis: u64) -> Duration {
@@ -142,7 +143,7 @@ pub(super) async fn run(
     letterbox: Letterbox,
 ) {
     let mut guard: Option<Locked> = None;
-    // Whether the end of its validity may move without a request.
+    // Whether the end of the lock's validity may move without a step of the program.
     let mut is_renewed = false;
     for step in steps {
         match step {
@@ -233,7 +234,7 @@ pub(super) async fn run(
             }
             Step::Reauthenticate => {
                 client.change_password();
-                // Without a login it greets with the next one.
+                // If no login is available, connections use the next one when they greet.
                 let _ = client.locker().reauthenticate();
             }
             Step::StopRenewal => {
@@ -291,7 +292,7 @@ pub(super) fn semaphore(client: &Client, (number, of): (u8, u8)) -> Option<Semap
     client.locker().semaphore(resource(number), of.into()).ok()
 }
 
-/// The guard of a request, and a report if it was too late.
+/// Returns the guard that a request is granted, and reports a request that ends too late.
 async fn granted<G: Granted + Into<Held>>(
     client: &Client,
     command: &'static str,
@@ -326,8 +327,8 @@ impl<'a> Timed<'a> {
     }
 
     fn end(self) {
-        // Timers that were set before a jump fire later by the jump, and the driver sets none for
-        // later deadlines.
+        // Timers that were set before a jump of the clock fire later by the jump, and the driver
+        // sets no timer for later deadlines.
         let leap = self.client.leapt();
         let mut end = self.began + self.limit + leap;
         let stood_until = self.client.stood_until() + leap;
@@ -342,7 +343,8 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// What the future returns, unless it has not ended after this time; it is dropped then.
+/// Returns the result of the future. If it has not ended after this time, it is dropped, and the
+/// result is `None`.
 pub(super) async fn unless<F: Future>(
     client: &Client,
     limit: Option<Duration>,

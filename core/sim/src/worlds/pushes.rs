@@ -61,7 +61,7 @@ impl State {
         behind
     }
 
-    /// The connection of which this is the session.
+    /// The connection with this session.
     fn reader(&self, master: usize, session: u64) -> Option<LinkId> {
         let links = self.clients.iter().filter_map(|node| node.links.get(master)).flatten();
         links.copied().find(|id| {

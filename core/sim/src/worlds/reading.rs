@@ -105,7 +105,8 @@ pub(super) fn counters(command: &Command) -> Vec<&[u8]> {
     }
 }
 
-/// How a script of several targets was called, as its arguments say.
+/// The numbers of targets and the options with which a script of several targets was called,
+/// according to its arguments.
 struct Shape {
     written: usize,
     read: usize,
@@ -209,7 +210,7 @@ pub(super) fn answer(command: &Command, reply: &[u8]) -> Answer {
     Answer { text: summary(reply), outcome }
 }
 
-/// Whether it asks for a lock.
+/// Whether the command requests a lock.
 pub(super) fn is_request(kind: CommandKind) -> bool {
     matches!(
         kind,
@@ -232,17 +233,17 @@ pub(super) fn is_raise(kind: CommandKind) -> bool {
     matches!(kind, CommandKind::Raise | CommandKind::RaiseAll)
 }
 
-/// Whether it restores keys.
+/// Whether the command restores keys.
 pub(super) fn is_heal(kind: CommandKind) -> bool {
     matches!(kind, CommandKind::Heal | CommandKind::HealFenced | CommandKind::HealAll)
 }
 
-/// Whether it removes keys.
+/// Whether the command removes keys.
 pub(super) fn is_parting(kind: CommandKind) -> bool {
     matches!(kind, CommandKind::Release | CommandKind::Undo | CommandKind::ReleaseAll | CommandKind::Leave)
 }
 
-/// Whether it requested a lock, and this answer grants it.
+/// Whether the command requested a lock that this answer grants.
 pub(super) fn is_grant(command: &Command, answer: &[u8]) -> bool {
     let is_number = answer.starts_with(b":") && answer != b":0\r\n";
     let has_seats = command.kind() == CommandKind::Take && answer.starts_with(b"*3\r\n$5\r\nseats\r\n");

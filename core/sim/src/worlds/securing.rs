@@ -14,7 +14,8 @@ use super::link::LinkId;
 use super::state::State;
 use super::violation::Violation;
 
-/// The content of an alert: a certificate is required, or anything else.
+/// The content of an alert which says that a certificate is required. Any other content is another
+/// reason.
 const REQUIRED: u8 = 1;
 
 /// The channels of one connection beside its client's.
@@ -61,7 +62,7 @@ impl State {
         }
     }
 
-    /// The masters' sides of a new connection, where it is to be encrypted.
+    /// The masters' sides of a new connection, if it is to be encrypted.
     pub(super) fn sides(&mut self) -> Option<Box<Sides>> {
         self.passwords?;
         let room = self.record_room();

@@ -40,7 +40,7 @@ impl Plan {
     }
 
     /// A client whose connection is cut would come back to the node that it knows, which may not
-    /// know of its successor. Half of them do not reach that node, and ask another one.
+    /// know of its successor. Half of the clients do not reach that node, and ask another one.
     fn lead_elsewhere(&mut self, random: &mut Random) {
         let cuts = self.faults.iter().filter_map(|(when, fault)| match fault {
             Fault::Cut { client, master } if random.one_in(2) => {
@@ -50,7 +50,7 @@ impl Plan {
             _ => None,
         });
         let unreachable: Vec<_> = cuts.collect();
-        // Before the cuts, because connections are opened at once.
+        // These faults come before the cuts, because connections are reopened at once.
         self.faults.splice(0..0, unreachable);
     }
 
@@ -61,7 +61,7 @@ impl Plan {
         let number = random.next() % GRANTS;
         let servers = 1 + usize::from(self.replicas);
         let all = self.masters.len() * servers * usize::from(self.shards);
-        // Counted from the server that has granted, or from any.
+        // The server is counted from the one that granted, or chosen from all.
         let server = if is_after_grant { 0 } else { random.below(all) };
         let when = |delay: Duration| {
             if is_after_grant { When::AtGrant { number, delay } } else { When::At(at + delay) }
@@ -76,7 +76,7 @@ impl Plan {
         };
         self.faults.push((when(begins), moves));
         for _ in 0..random.below(3) {
-            // Usually of the group that grants, otherwise of the next one.
+            // Usually a server of the group that grants, otherwise one of the next group.
             let other = server + random.below(2 * servers);
             let beside = begins + random.spread(ms(1)..=pace * 6);
             let span = random.spread(ms(1)..=ms(1_500));

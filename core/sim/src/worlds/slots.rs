@@ -37,9 +37,9 @@ pub(super) struct Holding {
 #[derive(Clone, Copy, Debug)]
 struct Move {
     number: u64,
-    /// A server: if another one of its group is promoted, the move is over.
+    /// The server that had the slot. If another one of its group is promoted, the move is over.
     source: usize,
-    /// A group: a server that is promoted there continues the move.
+    /// The group that gets the slot. A server that is promoted there continues the move.
     target: usize,
     pace: Duration,
     /// Whether some key has moved.
@@ -300,7 +300,8 @@ impl State {
         self.observer.keys_changed();
     }
 
-    /// All keys are at the target, which has not voted for this slot since it had it last.
+    /// The move ends: all keys are at the target. It did not see the votes since it last had the
+    /// slot, so it counts as having lost data.
     fn slot_has_moved(&mut self, source: usize, target: usize) {
         self.claims(target, GOSSIP);
         self.tokens_come_along(target);

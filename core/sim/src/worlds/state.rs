@@ -53,7 +53,7 @@ pub(super) struct ClientNode {
     pub(super) clock: Clock,
     pub(super) entropy: Random,
     pub(super) paused_until: TrueTime,
-    /// Its last pause, which ended at this reading of its clock.
+    /// When its last pause ended, on its clock.
     pub(super) stood_until: u64,
     /// By how much its clock has jumped forward in total.
     pub(super) leapt: Duration,
@@ -64,7 +64,7 @@ pub(super) struct ClientNode {
     pub(super) turns: u64,
     /// Whether its driver is in a turn.
     pub(super) is_in_turn: bool,
-    /// Turns in which there was nothing to do, in the present window of true time that began then.
+    /// When the present window of true time began, and how many turns in it had nothing to do.
     pub(super) idle_turns: (TrueTime, u32),
     /// Whether a poll of tasks is scheduled.
     pub(super) poll_is_due: bool,
@@ -97,11 +97,11 @@ pub(super) struct State {
     pub(super) steps: u64,
     /// How many writes clients have made.
     pub(super) writes: u64,
-    /// Whether all faults have ended: nothing is slow any more either.
+    /// Whether all faults have ended. Then messages are not slow any more either.
     pub(super) is_calm: bool,
-    /// Faults that happen after this many events.
+    /// Faults by the number of events after which they happen.
     counted: BTreeMap<u64, Vec<Fault>>,
-    /// Faults that happen this long after that grant.
+    /// Faults by the number of the grant after which they happen, each with its delay.
     granted: BTreeMap<u64, Vec<(u64, Fault)>>,
     grants: u64,
 }
@@ -183,7 +183,7 @@ impl State {
         let [longest, masters] =
             [longest_ttl, (masters + 1000 * replicas).to_string()].map(String::into_bytes);
         let marker = self.groups.key(Fleet::MARKER.as_bytes());
-        // In a cluster only the owner takes it.
+        // In a cluster, only the owner of the slot accepts the command.
         for node in self.masters.iter_mut().filter(|node| !node.model.is_replica()) {
             let command = Command::new([b"EVAL", OPEN.text.as_bytes(), b"1", &marker, &longest, &masters]);
             let server_now = Duration::from_nanos(node.clock.read(self.now));

@@ -17,14 +17,14 @@ pub enum Violation {
         /// The number of the other client.
         second: usize,
     },
-    /// More permits of a semaphore were valid at one instant of true time than it has for any of
-    /// their holders, or one that it does not have.
+    /// More permits of a semaphore were valid at one instant of true time than the largest number
+    /// that any of their holders gave, or a permit was valid that is beyond its holder's number.
     TooManyPermits {
         /// The semaphore.
         resource: Resource,
         /// How many of them were valid.
         valid: usize,
-        /// The most that any holder says it has.
+        /// The largest number of permits that any holder gave.
         of: u16,
     },
     /// A guard was valid while fewer than a quorum of masters would keep its token until its end.

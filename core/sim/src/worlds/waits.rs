@@ -1,4 +1,5 @@
-//! Connections that wait for replicas (`WAIT`): nothing after that is executed meanwhile.
+//! Connections that wait for replicas (`WAIT`). No later command of the connection is executed
+//! meanwhile.
 
 use std::time::Duration;
 

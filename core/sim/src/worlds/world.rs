@@ -19,8 +19,8 @@ use super::timeline::{Happening, Timeline};
 use super::violation::Violation;
 use super::when::When;
 
-/// How long after the last fault keys of no holder may still exist: long enough to reopen every
-/// connection and to repeat every delayed request.
+/// For how long after the last fault keys may exist that no client holds: long enough to reopen
+/// every connection and to repeat every delayed request.
 const SETTLING: Duration = Duration::from_secs(5);
 
 /// After this time nothing may happen any more in a world in which no client wants anything.

@@ -62,7 +62,7 @@ fn guarded_with(seed: u64, faults: &[(Duration, Fault)]) -> Plan {
     plan
 }
 
-/// Two masters, one after the other, lose their data, each in this way.
+/// Two masters, one after the other, lose their data in the way that `fault` returns.
 fn losses(fault: impl Fn(usize) -> Fault) -> [(Duration, Fault); 2] {
     [(ms(300), fault(0)), (ms(600), fault(1))]
 }
@@ -118,8 +118,8 @@ fn numbered(seed: u64) -> Plan {
 
 #[test]
 fn counters_that_are_lost_give_numbers_twice_without_the_restart_guard_only() {
-    // The third one, which knows the numbers, is away until the other two vote again. Early on they
-    // may come from its clock, and that may be ahead of theirs.
+    // The third master, which knows the numbers, is away until the other two vote again. Both times
+    // are tried, because early numbers may come from its clock, which may be ahead of theirs.
     for at in [ms(60), ms(300)] {
         let lossy = |seed| {
             let mut plan = numbered(seed);
@@ -161,7 +161,7 @@ fn a_failure_is_shrunk_and_tells_its_story() {
     let noise = Fault::ForgetScripts { master: 2 };
     let faults = [(ms(100), noise), (ms(300), empty(0)), (ms(500), noise), (ms(600), empty(1))];
     let (plan, failure) = (0..20).find_map(|seed| with_faults(seed, &faults).shrink()).expect("a failure");
-    // One may be enough: the second client may already hold the third master.
+    // One of the two faults may be enough, if the second client already holds the third master.
     assert!(plan.faults.iter().all(|(_, fault)| *fault != noise), "{plan:#?}");
     let text = failure.to_string();
     assert!(text.contains("hold valid guards of one resource at once"), "{text}");

@@ -11,7 +11,7 @@ const fn ms(millis: u64) -> Duration {
 const TWO_HOLDERS: Violation = Violation::TwoHolders { first: 0, second: 1 };
 
 /// One master with two groups of one server each. The first client holds a lock for two seconds,
-/// and the second one wants it from then on.
+/// and the second one requests it from `from` on.
 fn contest(seed: u64, from: Duration, faults: Vec<(When, Fault)>) -> Plan {
     let lock = |timeout| Step::Lock {
         resource: 0,
@@ -99,7 +99,7 @@ fn clients_meet_slots_that_move_and_servers_that_know_less_than_others() {
         (moving, partly) = (moving + has("-ASK"), partly + has("-TRYAGAIN"));
         moved += has("-MOVED");
         let mut behind = told.lines().skip_while(|line| !line.contains("begins to move the slot"));
-        // Within the move: the next thing that is told of the slot is not that it has moved.
+        // The failover was within the move if the promotion comes before the new owner of the slot.
         let next = behind.find(|line| line.contains("is promoted") || line.contains("owns the slot"));
         failed_over += usize::from(next.is_some_and(|line| line.contains("is promoted")));
     }
@@ -136,8 +136,8 @@ fn a_move_that_is_given_up_lets_two_clients_in_unless_one_asks_meanwhile() {
     assert!(unseen >= 5 && seen == 0, "{unseen} and {seen} of 40");
 }
 
-/// The other hole: the marker comes back as it went, so that what was lost at the other server in
-/// between is not noticed.
+/// The other hole: the slot comes back with the same marker, so that no client notices what the
+/// other server lost meanwhile.
 #[test]
 fn a_slot_that_is_back_before_the_first_request_lets_two_clients_in() {
     let at = |millis, fault| (When::At(ms(millis)), fault);

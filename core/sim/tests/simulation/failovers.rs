@@ -56,8 +56,8 @@ fn hold(change: impl Fn(&mut Plan)) -> Result<u64, String> {
     Ok(seed)
 }
 
-/// The first worlds of those above, with another number of declared replicas: how many of them let
-/// two clients hold one lock.
+/// In how many of the first worlds two clients hold one lock, if clients declare this number of
+/// replicas.
 fn two_holders(worlds: u64, declare: impl Fn(&Plan) -> u8) -> usize {
     let plans = (0..worlds).map(|seed| {
         let mut plan = Plan::random_failovers(seed);
@@ -71,14 +71,15 @@ fn two_holders(worlds: u64, declare: impl Fn(&Plan) -> u8) -> usize {
 #[test]
 fn no_promise_is_broken_where_all_replicas_confirm_each_vote() {
     let worlds = hold(|_| ()).unwrap_or_else(|story| panic!("{story}"));
-    // The same worlds with the guard alone, or the test sees nothing.
+    // Checks that the same worlds break with the guard alone: otherwise the test would prove
+    // nothing.
     let broken = two_holders(worlds, |_| 0);
     assert!(broken >= 3, "{broken} of {worlds} worlds");
     println!("{worlds} worlds; with the restart guard alone two clients held one lock in {broken}");
 }
 
-/// With fewer than all others declared, the former primary votes with one replica while the
-/// promoted one waits for a replica; and then that one changes sides.
+/// Two replicas, of which clients declare one. The former primary votes with its remaining replica
+/// while the promoted one waits for a replica. Then the remaining replica changes sides.
 #[test]
 fn a_replica_that_is_not_declared_and_changes_sides_lets_two_clients_in() {
     let mut plan = split_brain(1);
@@ -88,8 +89,8 @@ fn a_replica_that_is_not_declared_and_changes_sides_lets_two_clients_in() {
     assert_eq!(failure.violation, Violation::TwoHolders { first: 0, second: 1 }, "{failure}");
 }
 
-/// A former primary takes a replica for one that follows, because it reads late what that has said
-/// before it was promoted: so its script says yes, and only `WAIT` says no.
+/// A former primary takes the promoted server for a replica that still follows it, because it reads
+/// that replica's earlier acknowledgements late. So its script says yes, and only `WAIT` says no.
 #[test]
 fn a_former_primary_is_deceived_by_what_lay_in_its_buffers() {
     let is_deceived = |seed: &u64| {
@@ -104,7 +105,7 @@ fn a_former_primary_is_deceived_by_what_lay_in_its_buffers() {
 }
 
 /// Of the two defences against a former primary that continues, only the first one is left: every
-/// vote is confirmed by all replicas. A fault in that is seen here.
+/// vote is confirmed by all replicas. This test would see a fault in that defence.
 #[test]
 fn no_promise_is_broken_by_votes_alone_where_quarantines_begin_early() {
     hold(|plan| plan.early_quarantine = true).unwrap_or_else(|story| panic!("{story}"));

@@ -32,7 +32,7 @@ fn the_same_seed_gives_the_same_fair_run_with_and_without_a_timeline() {
     }
 }
 
-/// Each client takes its turns, one after the other, and is granted each in time.
+/// Each client takes its turns, one after the other, and must be granted each in time.
 fn take_turns(seed: u64, masters: usize, clients: usize) -> usize {
     const TURNS: usize = 40;
     let mut world = World::with_masters(seed, masters).without_timeline();
@@ -64,7 +64,8 @@ fn fair_waiters_are_never_stuck_and_hardly_ever_passed_over() {
     for seed in 0..4 {
         for (masters, clients) in [(1, 3), (2, 3), (3, 2), (3, 5), (4, 2), (4, 4), (5, 5)] {
             let passed_over = take_turns(seed, masters, clients);
-            // Those that came while its place was on its way, which takes up to 40 ms.
+            // Only clients may pass it that came while the request for its place was on its way, up
+            // to 40 ms.
             assert!(passed_over <= 16, "{masters} masters, {clients} clients, seed {seed}: {passed_over}");
         }
     }

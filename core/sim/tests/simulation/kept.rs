@@ -1,5 +1,5 @@
-//! Locks that are released with a hold time, under faults: the observer reports a guard of what
-//! is kept.
+//! Locks that are released with a hold time, under faults. The observer reports a guard of a lock
+//! that is kept.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ fn no_promise_is_broken_where_locks_of_every_kind_meet() {
         kinds += report.kinds;
         seed += 1;
     }
-    println!("{kinds} in {seed} worlds");
+    println!("{seed} worlds; {kinds}");
 }
 
 proptest! {
@@ -83,7 +83,7 @@ fn forgetful(seed: u64, one: [Access; RESOURCES], other: [Access; RESOURCES]) ->
 #[test]
 fn the_observer_sees_two_holders_of_every_kind_that_conflict() {
     let pairs = [(BATCH, BATCH), (BATCH, WRITES), (WRITES, READS), (READS, GROUP), (MIXED, BATCH)];
-    // With one permit for all, the second holder is one too many, too.
+    // A semaphore with a single permit must not have a second holder either.
     for (one, other) in pairs.into_iter().chain([(permit(1), permit(1))]) {
         let found = (0..10).find_map(|seed| forgetful(seed, one, other).run().err());
         let found = found.map(|failure| failure.violation);
@@ -144,7 +144,7 @@ fn counters_that_are_lost_give_a_writer_the_number_of_an_earlier_reader() {
     let found = (0..10).find_map(|seed| {
         let steps = [turn(WRITES), turn(WRITES), turn(READS), turn(READS), turn(WRITES)].concat();
         let mut plan = Plan::new(seed, 3, vec![ClientPlan::new(steps)]);
-        // The reader's number is known to the third one only, which is away when the writer comes.
+        // Only the third master knows the reader's number, and it is away when the writer comes.
         plan.faults = [0, 1].map(|master| (ms(90).into(), Fault::Flush { master })).to_vec();
         plan.faults.push((ms(90).into(), Fault::Hang { master: 2, span: ms(2_000) }));
         plan.run().err()

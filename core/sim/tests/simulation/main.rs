@@ -21,8 +21,8 @@ use std::path::Path;
 
 use quorlock_sim::{Plan, Report};
 
-/// Runs a world. The story of a broken promise is that of the smallest world in which it is broken,
-/// and is drawn in a file of that kind.
+/// Runs a world. If a promise is broken, returns the story of the smallest world that breaks it,
+/// which is also drawn into a file named after `kind`.
 fn run(plan: Plan, kind: &str) -> Result<Report, String> {
     plan.run().map_err(|failure| {
         let seed = plan.seed;

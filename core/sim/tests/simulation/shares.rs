@@ -25,7 +25,7 @@ fn turns(seed: u64, processes: usize) -> Vec<usize> {
                 if let Some(turns) = turns.borrow_mut().get_mut(number) {
                     *turns += 1;
                 }
-                // Very late answers do not matter.
+                // It does not matter whether the answers come in time.
                 let _ = guard.release().await;
             }
         });
@@ -43,8 +43,8 @@ fn no_process_gets_much_more_than_its_share() {
                 (turns.iter().max().copied().unwrap_or_default(), turns.iter().sum::<usize>());
             let share = busiest as f64 * processes as f64 / all as f64;
             assert!(share <= 1.25, "seed {seed}: {turns:?}");
-            // Idle for 3 ms at the most, on the average: a message and two requests, which take up
-            // to 1.2 ms each, and sometimes a timer.
+            // The lock is idle for 3 ms at most between two turns, on average: for a message and
+            // two requests, which take up to 1.2 ms each, and sometimes for a timer.
             assert!(all >= 750, "seed {seed}: {turns:?}");
         }
     }

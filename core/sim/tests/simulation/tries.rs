@@ -24,7 +24,7 @@ struct Meeting {
 
 const MEETING: Meeting = Meeting { warm: true, one_is_dead: false, settles: true };
 
-/// How many of the clients get the lock; messages take 0.5 to 3 ms there and back.
+/// How many of the clients get the lock. A request and its answer together take 0.5 to 3 ms.
 fn winners(seed: u64, masters: usize, clients: usize, meeting: Meeting) -> usize {
     let Meeting { warm, one_is_dead, settles } = meeting;
     let mut world = World::with_masters(seed, masters).without_timeline();
@@ -49,7 +49,7 @@ fn winners(seed: u64, masters: usize, clients: usize, meeting: Meeting) -> usize
             match client.locker().try_lock("nightly").await {
                 Ok(guard) => {
                     won.set(won.get() + 1);
-                    // Longer than a split is settled.
+                    // Longer than it takes to settle a split.
                     client.sleep(Duration::from_secs(1)).await;
                     drop(guard);
                 }

@@ -8,8 +8,8 @@ use quorlock_sim::{Client, World};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// How long after the release a caller gets the lock whose process has taken over and renewed it
-/// meanwhile.
+/// How long after a release a waiter gets the lock, if its own process has taken the lock over and
+/// renewed it meanwhile.
 fn heard_after(seed: u64) -> Duration {
     let mut world = World::new(seed).without_timeline();
     world.heal();
@@ -41,7 +41,7 @@ fn heard_after(seed: u64) -> Duration {
         takes_over.sleep(Duration::from_secs(1)).await;
         let request = takes_over.locker().resume("job", there.take().expect("all masters are well"));
         let guard = request.ttl(Duration::from_secs(8)).renew().heal().await.expect("all masters are well");
-        // It is renewed once meanwhile.
+        // The lock is renewed once during this time.
         takes_over.sleep(Duration::from_secs(3)).await;
         back.set(Some(guard.hand_over().expect("all masters are well")));
     });
@@ -61,10 +61,10 @@ async fn until(client: &Client, at: Duration) {
     client.sleep(at.saturating_sub(client.true_time())).await;
 }
 
-/// How long after a release a waiter gets the lock that polls only after a minute. Its process has
-/// had the lock before. If it has also met the holder in a single try, this long before, it asks
-/// one master alone with its first attempt, or listens. The release comes this long after the
-/// waiter.
+/// How long after a release a waiter gets the lock, if it would poll only after a minute. Its
+/// process has had the lock before. With `met`, the process has also met the holder in a single try
+/// that long before; then its first attempt asks one master alone, or it listens. `after` is the
+/// time from the waiter's request to the release.
 fn wakes_after(seed: u64, met: Option<Duration>, after: Duration) -> Duration {
     let mut world = World::new(seed).without_timeline();
     let [holder, waiter] = [LONG; 2].map(|pause| {
@@ -90,7 +90,7 @@ fn wakes_after(seed: u64, met: Option<Duration>, after: Duration) -> Duration {
         }
         until(&waiter, Duration::from_secs(4) - met.unwrap_or_default()).await;
         if met.is_some() {
-            // It may be released by then.
+            // The lock may be released by then.
             let _ = waiter.locker().try_lock("job").await;
         }
         until(&waiter, Duration::from_secs(4)).await;

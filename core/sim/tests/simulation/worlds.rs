@@ -31,11 +31,12 @@ fn a_hung_master_is_not_waited_for() {
 
 #[test]
 fn a_master_whose_opening_failed_at_once_is_opened_again_before_the_connect_timeout() {
-    // One of each kind of driver.
+    // The two clients have the two kinds of drivers.
     for number in 0..2 {
         let mut world = World::new(7);
         let clients = [(); 2].map(|()| world.client_with(|config| config.connect_timeout(LONG)).unwrap());
-        // One master only: the timers of others would have the driver look around.
+        // There is only one master: with timers for others, the driver would also run because of
+        // those.
         world.inject(ms(100), Fault::Unreachable { client: number, master: 0, span: ms(1_000) });
         world.inject(ms(100), Fault::Cut { client: number, master: 0 });
         let client = clients[number].clone();
@@ -103,7 +104,8 @@ fn a_clock_that_jumps_ends_the_guard_at_once() {
     world.spawn(&client.clone(), async move {
         let guard = client.locker().lock("job").ttl(Duration::from_secs(10)).await.unwrap();
         assert_eq!(guard.lost().await, LossCause::Expired);
-        // No timer fires for it; the driver looks at the clock once a second while a lock is held.
+        // No timer fires for the jump, but the driver reads the clock once a second while a lock is
+        // held.
         assert!(client.true_time() < ms(1_200), "{:?}", client.true_time());
     });
     world.run(LONG).unwrap();

@@ -1,4 +1,4 @@
-//! A thousand tasks of one thread that wait for one lock: what they take of memory, and in which
+//! A thousand tasks of one thread that wait for one lock: how much memory they take, and in which
 //! order they are served.
 
 use std::cell::{Cell, RefCell};
@@ -15,23 +15,24 @@ use crate::usage::resident;
 const WAITERS: usize = 1_000;
 const CANCELLED: usize = 500;
 const TTL: Duration = Duration::from_secs(10);
-/// A waiter that has not been served by then gives up.
+/// After this time a waiter gives up.
 const WITHIN: Duration = Duration::from_secs(5);
-/// Until all have asked, and those that poll have done so more than once.
+/// After this time all waiters have requested the lock, and those that poll have polled more than
+/// once.
 const SETTLED: Duration = Duration::from_millis(400);
 
 /// The measurements of a crowd.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Crowd {
-    /// Bytes for each waiter, its task included, in the process's resident set; 0 where the system
-    /// does not tell.
+    /// Bytes for each waiter, including its task, in the process's resident set; 0 if the system
+    /// does not report it.
     pub(crate) bytes: usize,
     pub(crate) all: Served,
-    /// When half of them had been cancelled.
+    /// The waiters that were served after half of them had been cancelled.
     pub(crate) rest: Served,
 }
 
-/// The waiter that got the lock.
+/// How many waiters got the lock, whether in order, and how long that took.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Served {
     pub(crate) count: usize,
@@ -39,8 +40,8 @@ pub(crate) struct Served {
     pub(crate) millis: usize,
 }
 
-/// Two crowds, one after the other, with futures that are polled by this thread. For a process that
-/// does nothing else, so that what memory grows by is theirs.
+/// Runs two crowds, one after the other, with futures that are polled by this thread. The process
+/// must do nothing else, so that all growth of its memory is due to them.
 pub(crate) fn both(opened: &Opened) -> Crowd {
     let (bytes, all) = wait(opened, "everybody's", 0);
     let (_, rest) = wait(opened, "that of the rest", CANCELLED);
@@ -54,8 +55,8 @@ fn wait(opened: &Opened, resource: &str, cancelled: usize) -> (usize, Served) {
     let waiter = || {
         let (asked, served) = (&asked, &served);
         executor.spawn(async move {
-            // The request begins with the first poll, and so does this: nothing comes between them
-            // on one thread.
+            // The request begins with its first poll. On one thread no other task runs between this
+            // line and that poll.
             let number = asked.replace(asked.get() + 1);
             if let Some(held) = opened.seek(resource, TTL, WITHIN).await {
                 served.borrow_mut().push(number);

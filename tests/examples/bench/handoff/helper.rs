@@ -27,13 +27,13 @@ pub(crate) struct Helper {
 }
 
 impl Helper {
-    /// Starts one that is connected to these masters.
+    /// Starts a helper that is connected to these masters.
     pub(crate) fn start(way: &Way, masters: &[SocketAddr]) -> Self {
         let program = std::env::current_exe().expect("this program has a name");
         Self::of(&program, way, masters)
     }
 
-    /// Starts one of this build of the program.
+    /// Starts a helper from this build of the program.
     pub(crate) fn of(program: &Path, way: &Way, masters: &[SocketAddr]) -> Self {
         let masters: Vec<_> = masters.iter().map(SocketAddr::to_string).collect();
         let mut command = Command::new(program);
@@ -83,7 +83,7 @@ impl Helper {
 
     /// SIGKILL, and waits for the end.
     pub(crate) fn kill(&mut self) {
-        // An error means that it has ended by itself.
+        // An error means that the process has ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! A holder that is killed, and how soon after the end of its TTL others have its lock. Waiters of
-//! one queue that are killed, and how long the one behind them waits because of that.
+//! Kills a holder, and measures how soon after the end of its TTL others have its lock. Kills
+//! waiters of one queue, and measures how long the waiter behind them is delayed.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -13,7 +13,7 @@ use super::helper::Helper;
 use super::way::{FAIR, PLAIN, Way};
 
 const TTL_MILLIS: u64 = 1_000;
-/// Long enough for waiters to have asked, and short of the TTL.
+/// Long enough for waiters to have requested the lock, and shorter than the TTL.
 const UNTIL_KILLED: Duration = Duration::from_millis(200);
 
 /// A way's waiters in two processes.
@@ -22,7 +22,8 @@ pub(crate) struct Waiters<'a> {
     masters: &'a [RedisServer],
     addresses: &'a [SocketAddr],
     waiters: [Helper; 2],
-    /// From the end of the TTL until the first one had the lock, and until both had had it.
+    /// The time from the end of the TTL until the first waiter had the lock, and until both had had
+    /// it.
     pub(crate) first: Vec<Duration>,
     pub(crate) both: Vec<Duration>,
 }
@@ -47,8 +48,8 @@ impl<'a> Waiters<'a> {
         holder.kill();
         let mut granted = self.waiters.each_mut().map(Helper::granted);
         granted.sort_unstable();
-        // Redis tells the life of a key in whole milliseconds, so a grant may seem to come before
-        // its end.
+        // Redis reports the remaining life of a key in whole milliseconds, so a grant may seem to
+        // come before the end of the key.
         let [first, both] = granted.map(|granted| Duration::from_nanos(granted.saturating_sub(end)));
         self.first.push(first);
         self.both.push(both);
@@ -67,12 +68,12 @@ impl<'a> Waiters<'a> {
     }
 }
 
-/// How many processes the waiters are in that are killed at once.
+/// The number of processes of the waiters that are killed at once.
 const PROCESSES: usize = 5;
 const HELD_MILLIS: u64 = 60_000;
 
-/// Kills as many fair waiters at once, and releases the lock. From then until the one behind them
-/// had it.
+/// Kills this number of fair waiters at once, and releases the lock. Returns the time from the
+/// release until the waiter behind them had the lock.
 pub(crate) fn stall(masters: &[RedisServer], addresses: &[SocketAddr], waiters: usize) -> Duration {
     let [plain, fair] = [PLAIN, FAIR].map(|name| Way::named(name).expect("a way"));
     let resource = "of-dead-waiters";
@@ -83,7 +84,7 @@ pub(crate) fn stall(masters: &[RedisServer], addresses: &[SocketAddr], waiters: 
         }
     };
     queued(0);
-    // Without a place in the queue, so that all places are those of waiters.
+    // This holder has no place in the queue, so all places belong to waiters.
     let opened = plain.open(addresses);
     let held = opened.lock(resource, Duration::from_millis(HELD_MILLIS));
     let processes = PROCESSES.min(waiters);

@@ -32,7 +32,7 @@ use way::{FAIR, PLAIN, WAYS, Way};
 use work::Workers;
 
 const KILLED_HOLDERS: usize = 10;
-/// Far longer than a release takes, and far shorter than the TTL of what would be left.
+/// Far longer than a release takes, and far shorter than the TTL of a key that would be left.
 const UNTIL_GONE: Duration = Duration::from_millis(500);
 
 /// The argument before all others of this benchmark.
@@ -106,7 +106,7 @@ fn addresses(masters: &[RedisServer]) -> Vec<SocketAddr> {
     masters.iter().map(RedisServer::address).collect()
 }
 
-/// Workers in each way; the floor's gaps, where it was one of the ways.
+/// Measures workers in each way. Returns the gaps of the floor, if it was one of the ways.
 fn hand_offs(
     scenario: &str,
     masters: &Fleet,
@@ -154,7 +154,7 @@ fn hand_offs(
             format!("{:.1}", workers.requests(masters)),
             format!("{:.2}", median(figures.iter().map(|figures| figures.changes))),
             format!("{:.2}", median(figures.iter().map(|figures| figures.busiest))),
-            // The worst of all rounds instead of the median.
+            // This figure is the worst of all rounds instead of the median.
             format!("{:.2}", figures.iter().map(|figures| figures.longest_wait).fold(0.0, f64::max)),
             figures.iter().map(|figures| figures.passed_over).max().unwrap_or_default().to_string(),
             format!("{:.0}", median(figures.iter().map(|figures| figures.per_second))),
@@ -215,7 +215,7 @@ fn killed_waiters(masters: &Fleet, rounds: usize) {
     }
 }
 
-/// Each way has masters and a process to itself.
+/// Measures crowds. Each way has its own masters and its own process.
 fn crowds(count: usize) {
     let columns =
         ["waiter_bytes", "served", "in_order", "millis", "served_rest", "in_order", "millis", "keys_left"];
@@ -239,7 +239,7 @@ fn crowds(count: usize) {
     }
 }
 
-/// Counted when all had the time to go.
+/// Counts the keys that are left after all releases have had enough time.
 fn keys_left(masters: &[RedisServer]) -> i64 {
     thread::sleep(UNTIL_GONE);
     masters.iter().filter_map(|master| master.command(&["DBSIZE"]).int()).sum()

@@ -1,8 +1,8 @@
-//! Few processes that want one lock all the time: how long it is idle between two holders, and what
-//! the busiest gets of it.
+//! A few processes that request one lock all the time: how long the lock is idle between two
+//! holders, and how much of the time the busiest process has it.
 //!
-//! With an older build of this program in `QUORLOCK_BENCH_BEFORE` its processes take turns with
-//! those of this one.
+//! If `QUORLOCK_BENCH_BEFORE` names an older build of this program, the two builds are measured in
+//! turns.
 
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ pub(crate) fn main(masters: &[RedisServer], rounds: usize) {
             let cells = [
                 table::micros(over(|gaps| gaps.p50)),
                 table::micros(over(|gaps| gaps.p99)),
-                // As a multiple of its fair share.
+                // The turns of the busiest process, as a multiple of its fair share.
                 format!("{:.2}", of(|figures| figures.busiest) * count as f64),
                 format!("{:.2}", of(|figures| figures.longest_wait)),
                 format!("{:.1}", workers.requests(masters)),

@@ -37,7 +37,8 @@ struct Wire {
 
 struct Socket {
     stream: TcpStream,
-    /// How many replies have not come yet. Those of a minority are read before the next ones.
+    /// How many replies have not arrived yet. Replies that come after a majority are read before
+    /// the next command's.
     owed: usize,
     /// The beginning of a reply whose end has not come.
     rest: Vec<u8>,
@@ -57,7 +58,7 @@ impl Raw {
         Self { wire: Mutex::new(Wire { sockets, release, tokens: 0 }), queue: Mutex::default() }
     }
 
-    /// Waits for the lock; the token that it is held with.
+    /// Waits for the lock, and returns the token with which it is held.
     pub(crate) fn lock(&self, resource: &str, ttl: Duration) -> u64 {
         let waits = {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,10 +79,10 @@ impl Raw {
         }
     }
 
-    /// Gives it to the next one, if there is one.
+    /// Passes the lock to the next waiter, if there is one.
     pub(crate) fn release(&self, resource: &str, token: u64, ttl: Duration) {
-        // Before the queue, so that a caller that finds the lock free comes behind the release on
-        // the wire.
+        // Taken before the mutex of the queue, so that the request of a caller that finds the lock
+        // free is written behind the release.
         let mut wire = self.wire.lock().unwrap_or_else(PoisonError::into_inner);
         let next = {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +126,8 @@ impl Wire {
         self.tokens
     }
 
-    /// Waits for some sockets; the last replies of those from which everything has come now.
+    /// Waits for some sockets. Returns the last reply of each socket from which all replies have
+    /// arrived now.
     fn read(&mut self) -> Vec<Vec<u8>> {
         let mut waiting: Vec<&mut Socket> =
             self.sockets.iter_mut().filter(|socket| socket.owed > 0).collect();
@@ -143,7 +145,8 @@ impl Wire {
 }
 
 impl Socket {
-    /// What a readable socket has; the last reply, if nothing is owed any more.
+    /// Reads what has arrived on a readable socket. Returns the last reply if no other is
+    /// outstanding.
     fn read(&mut self) -> Option<Vec<u8>> {
         let mut chunk = [0; 1024];
         let length = self.stream.read(&mut chunk).expect("the server answers");

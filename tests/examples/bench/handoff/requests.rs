@@ -4,12 +4,13 @@ use std::thread::{self, JoinHandle};
 
 use quorlock_tests::{RedisServer, Value};
 
-/// Ends a count. Everything that was executed before has been shown before.
+/// The text that ends a count. MONITOR shows all earlier commands before it.
 const END: &str = "no more requests are counted";
 
 /// Counts the commands that MONITOR shows, on all masters, except those of scripts: these lines
 /// come from `lua` instead of an address. INFO's `commandstats` and `total_commands_processed`
-/// count both alike. As MONITOR costs the servers time, nothing is timed meanwhile.
+/// count commands of scripts as well. As MONITOR costs the servers time, nothing is timed
+/// meanwhile.
 pub(crate) struct Requests<'a> {
     masters: &'a [RedisServer],
     counting: Vec<JoinHandle<usize>>,
@@ -36,7 +37,7 @@ impl<'a> Requests<'a> {
         Self { masters, counting: counting.collect() }
     }
 
-    /// How many there were.
+    /// Ends the count, and returns the number of requests.
     pub(crate) fn end(self) -> usize {
         for master in self.masters {
             master.command(&["ECHO", END]);

@@ -32,11 +32,11 @@ pub(crate) struct Span {
 pub(crate) struct Figures {
     /// From the beginning of a release until the next worker had the lock.
     pub(crate) gaps: Summary,
-    /// In a second of the span.
+    /// The number of turns in a second of the span.
     pub(crate) per_second: f64,
-    /// Which part of the turns went to another worker than the one before.
+    /// The fraction of turns that went to another worker than the turn before.
     pub(crate) changes: f64,
-    /// Which part of the turns the busiest worker had.
+    /// The fraction of turns that the busiest worker had.
     pub(crate) busiest: f64,
     /// The longest wait, as a multiple of what all workers' turns take on average.
     pub(crate) longest_wait: f64,
@@ -58,7 +58,8 @@ impl Figures {
         let mut gaps = Vec::new();
         for (turn, next) in turns.iter().zip(turns.iter().skip(1)) {
             assert!(next.granted >= turn.released, "two workers held the lock: {turn:?}, {next:?}");
-            // After the end fewer and fewer workers wait, and they do not find the lock as quickly.
+            // Turns after the end do not count: fewer and fewer workers wait then, and none may be
+            // waiting when the lock is released.
             if next.granted <= span.end {
                 gaps.push(Duration::from_nanos(next.granted - turn.released));
             }

@@ -9,7 +9,7 @@ use quorlock_tests::Transport;
 
 use super::raw::Raw;
 
-/// No worker waits for longer: a way that comes to nothing ends.
+/// The longest wait of a worker, so that a way which never gets the lock ends.
 const WITHIN: Duration = Duration::from_secs(15);
 
 /// Ours on the blocking transport, with the default settings.
@@ -26,7 +26,7 @@ pub(crate) struct Way {
 enum Client {
     /// The floor, for threads of one process only.
     Raw,
-    /// Ours, on a transport, with what is changed of the default settings.
+    /// Ours, on a transport, with these changes to the default settings.
     Quorlock { transport: &'static str, settings: fn(ConfigBuilder) -> ConfigBuilder, fair: bool },
     /// rslock on tokio, with its default pauses or with others.
     #[cfg(feature = "peers")]
@@ -72,7 +72,8 @@ pub(crate) const WAYS: &[Way] = &[
     },
     #[cfg(feature = "peers")]
     Way { name: "rslock", client: Client::Rslock { pauses: None } },
-    // It pauses for a random number of whole milliseconds below this one, so zero is not allowed.
+    // rslock pauses for a random number of whole milliseconds below this one, so zero is not
+    // allowed.
     #[cfg(feature = "peers")]
     Way { name: "rslock-eager", client: Client::Rslock { pauses: Some(Duration::from_millis(1)) } },
 ];
@@ -104,7 +105,8 @@ impl Way {
             Client::Rslock { pauses } => {
                 let mut manager = rslock::LockManager::new(urls().collect());
                 if let Some(pauses) = pauses {
-                    // Three attempts to a request are its default; a waiter asks again.
+                    // Three attempts for each request are the default of rslock. A waiter then
+                    // makes another request.
                     manager.set_retry(3, *pauses);
                 }
                 Opened { transport: Transport::named("tokio"), locks: Locks::Rslock(manager) }
@@ -121,7 +123,7 @@ pub(crate) struct Opened {
 
 enum Locks {
     Raw(Raw),
-    /// With a place in one queue of all processes, or without.
+    /// Our locker, and whether its requests have a place in one queue of all processes.
     Quorlock(Locker, bool),
     #[cfg(feature = "peers")]
     Rslock(rslock::LockManager),
@@ -163,14 +165,14 @@ impl Opened {
     pub(crate) fn release(&self, held: Held) {
         match (held, &self.locks, &self.transport) {
             (Held::Raw { resource, token, ttl }, Locks::Raw(raw), _) => raw.release(&resource, token, ttl),
-            // On a machine that is too busy to answer the lock is free when its TTL is over, and
-            // the figures show it.
+            // If the machine is too busy to answer the release, the lock is free only when its TTL
+            // is over, and the figures show that.
             (Held::Quorlock(guard), _, Transport::Blocking) => drop(guard.release().wait()),
             (held, ..) => self.transport.block_on(self.give_back(held)),
         }
     }
 
-    /// The lock, for tasks; `None` where the time was over.
+    /// Requests the lock in a task. Returns `None` if the timeout has passed.
     pub(crate) async fn seek(&self, resource: &str, ttl: Duration, timeout: Duration) -> Option<Held> {
         match &self.locks {
             Locks::Raw(_) => None,
@@ -181,7 +183,7 @@ impl Opened {
             }
             #[cfg(feature = "peers")]
             Locks::Rslock(manager) => {
-                // As its own `acquire` does, but not forever.
+                // Retries as rslock's own `acquire` does, but not forever.
                 let end = std::time::Instant::now() + timeout;
                 loop {
                     match manager.lock(resource, ttl).await {

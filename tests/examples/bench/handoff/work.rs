@@ -15,17 +15,18 @@ use super::way::{Opened, Way};
 
 pub(crate) const WORKERS: usize = 8;
 const HOLD: Duration = Duration::from_millis(1);
-/// Shorter than the others' turns together, so that a worker waits at every release.
+/// How long a worker rests after a turn. This is shorter than the turns of all others together, so
+/// that at every release some worker waits.
 const REST: Duration = Duration::from_millis(3);
 const SPAN: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(10);
-/// So that all workers begin at once, in other processes too.
+/// The time before the start, so that all workers begin at once, also those in other processes.
 const UNTIL_START: Duration = Duration::from_millis(20);
 const RESOURCE: &str = "handoff";
 
-/// Takes turns with others until the end. Each worker has its own thread, also where it runs
-/// futures: so all of them can hold the lock by sleeping, which is equally precise for all, and a
-/// timer of a runtime is not.
+/// Takes turns with others until the end. Each worker has its own thread, even if it runs futures,
+/// so that all of them hold the lock by letting the thread sleep. That is equally precise in all
+/// ways; a runtime's timer is not.
 pub(crate) fn work(opened: &Opened, span: Span) -> Vec<Turn> {
     thread::sleep(Duration::from_nanos(span.start.saturating_sub(now())));
     let mut turns = Vec::new();
@@ -54,7 +55,7 @@ enum Place {
 }
 
 impl Workers {
-    /// Threads with one client between them.
+    /// Threads of this process that share one client.
     pub(crate) fn threads(way: &Way, masters: &[SocketAddr]) -> Self {
         let opened = way.open(masters);
         opened.release(opened.lock("no one else's", TTL));
@@ -74,8 +75,8 @@ impl Workers {
     }
 
     /// As [`Workers::threads`], but they rest after each turn. A worker that does not rest is often
-    /// the next one to ask, and without a queue it has the lock again before another one has seen
-    /// it free; here the next one is a waiter.
+    /// the next to request the lock. Without a queue it then has the lock again before another
+    /// worker has seen it free. With rests, the next holder is a waiter.
     pub(crate) fn resting_threads(way: &Way, masters: &[SocketAddr]) -> Self {
         Self { rest: REST, ..Self::threads(way, masters) }
     }
@@ -86,7 +87,7 @@ impl Workers {
         Figures::of(&workers, span)
     }
 
-    /// One round in which the requests to a turn are counted, and nothing else.
+    /// Runs one round in which only the requests for each turn are counted.
     pub(crate) fn requests(&mut self, masters: &[RedisServer]) -> f64 {
         let requests = Requests::count(masters);
         let (workers, _) = self.turns();

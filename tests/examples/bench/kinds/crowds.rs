@@ -12,7 +12,7 @@ use super::worker::{Work, Worker};
 use crate::handoff::{Requests, Turn, table};
 
 const SPAN: Duration = Duration::from_secs(2);
-/// So that all begin at once.
+/// The time before the start, so that all begin at once.
 const UNTIL_START: Duration = Duration::from_millis(20);
 
 fn addresses(masters: &Fleet) -> Vec<SocketAddr> {
@@ -79,7 +79,7 @@ pub(crate) fn a_writer_among_readers(masters: &Fleet, rounds: usize) {
         for reader in &mut readers {
             reader.work(Work { kind: Kind::Read, threads: 4, start, end, hold, rest: Duration::ZERO });
         }
-        // It comes while all of them read, and ends before they do.
+        // The writer starts while all readers read, and ends before they do.
         let (start, end) = (start + nanos(hold), end - nanos(hold) * 4);
         let rest = Duration::from_millis(73);
         writer.work(Work { kind: Kind::Lock, threads: 1, start, end, hold: Duration::from_millis(1), rest });
@@ -87,7 +87,7 @@ pub(crate) fn a_writer_among_readers(masters: &Fleet, rounds: usize) {
         reads += read.len();
         for turn in writer.turns() {
             waits.push(Duration::from_nanos(turn.granted - turn.asked));
-            // The last one that was let in before the writer.
+            // The end of the last reader that was let in before the writer.
             let last = read.iter().filter(|read| read.granted < turn.granted).map(|read| read.released).max();
             if let Some(last) = last.filter(|last| *last > turn.asked) {
                 behind.push(Duration::from_nanos(turn.granted.saturating_sub(last)));

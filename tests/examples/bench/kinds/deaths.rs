@@ -13,7 +13,7 @@ use crate::handoff::table;
 
 /// Deaths of each kind in a round.
 const DEATHS: usize = 4;
-/// Until a waiting writer has left its mark.
+/// The longest time until a waiting writer has left its mark.
 const MARKED_WITHIN: Duration = Duration::from_secs(2);
 const SHORT: Duration = Duration::from_millis(1);
 
@@ -43,7 +43,7 @@ fn a_waiting_writer(masters: &Fleet, addresses: &[SocketAddr], index: usize) -> 
     while masters.iter().filter(|master| master.exists(&mark)).count() <= masters.len() / 2 {
         assert!(Instant::now() < until, "a waiting writer leaves its mark");
     }
-    // Anywhere between two marks.
+    // The writer is killed at different times between two renewals of its mark.
     thread::sleep(Duration::from_millis(u64::try_from(index).unwrap_or(0) * 137 % 500));
     writer.kill();
     let killed = now();
@@ -61,8 +61,8 @@ fn a_reader(masters: &Fleet, addresses: &[SocketAddr], index: usize) -> Duration
     writer.keep(Kind::Lock, &resource, SHORT);
     thread::sleep(Duration::from_millis(100));
     reader.kill();
-    // Redis tells the life of a key in whole milliseconds, so a grant may seem to come before its
-    // end.
+    // Redis reports the remaining life of a key in whole milliseconds, so a grant may seem to come
+    // before the end of the key.
     Duration::from_nanos(writer.granted().saturating_sub(end))
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     Lock,
     Fenced,
     Read,
-    /// A reader whose time is over after a second.
+    /// A reader with a TTL of a second.
     ShortRead,
     FencedRead,
     /// Some of a number of names, chosen again each time.
@@ -43,7 +43,7 @@ pub(crate) enum Held {
 }
 
 impl Kind {
-    /// Blocks this thread until it has one.
+    /// Blocks this thread until it has a lock of this kind.
     pub(crate) fn take(self, locker: &Locker, resource: &str, random: &mut Random) -> Held {
         let several = |names, of, random: &mut Random| locker.lock_all(choice(resource, names, of, random));
         let held = match self {
@@ -66,8 +66,8 @@ impl Kind {
 }
 
 impl Held {
-    /// Blocks this thread until it is released. On a machine that is too busy to answer it is free
-    /// when its TTL is over, and the figures show it.
+    /// Blocks this thread until the lock is released. If the machine is too busy to answer the
+    /// release, the lock is free only when its TTL is over, and the figures show that.
     pub(crate) fn give_back(self) {
         drop(match self {
             Self::Guard(guard) => guard.release().wait(),

@@ -17,7 +17,7 @@ use crate::handoff::Turn;
 
 /// The first argument of a worker.
 pub(crate) const WORKER: &str = "worker";
-/// No worker waits for longer, and a measurement ends in time.
+/// The longest wait of a worker, so that a measurement ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Turns of some threads of one process.
@@ -28,7 +28,7 @@ pub(crate) struct Work {
     /// When it begins and ends, in nanoseconds of `history::now`.
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// For how long each turn is held, and how long it rests behind one.
+    /// How long a thread holds the lock in each turn, and how long it rests afterwards.
     pub(crate) hold: Duration,
     pub(crate) rest: Duration,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts one that is connected to these masters.
+    /// Starts a worker that is connected to these masters.
     pub(crate) fn start(masters: &[SocketAddr]) -> Self {
         let masters: Vec<_> = masters.iter().map(SocketAddr::to_string).collect();
         let mut command = Command::new(std::env::current_exe().expect("this program has a name"));
@@ -60,8 +60,8 @@ impl Worker {
         self.tell(&format!("work {kind} {threads} {start} {end} {} {}", hold.as_micros(), rest.as_micros()));
     }
 
-    /// Has it take one and keep it for `hold`, which is also its TTL, without renewal. The time of
-    /// the grant comes.
+    /// Makes it take a lock and keep it for `hold`, which is also the TTL, without renewal. It
+    /// answers with the time of the grant.
     pub(crate) fn keep(&mut self, kind: Kind, resource: &str, hold: Duration) {
         self.tell(&format!("keep {kind} {resource} {}", hold.as_micros()));
     }
@@ -92,7 +92,7 @@ impl Worker {
 
     /// SIGKILL, and waits for the end.
     pub(crate) fn kill(&mut self) {
-        // An error means that it has ended by itself.
+        // An error means that the process has ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -113,9 +113,10 @@ pub(crate) fn open(masters: &[SocketAddr]) -> Locker {
 
 /// The main function of a worker's process.
 ///
-/// - `work KIND THREADS START END HOLD REST`: takes turns in this span; an answer for each, and
-///   `done`.
-/// - `keep KIND RESOURCE HOLD`: takes one and keeps it for HOLD; the time of the grant.
+/// - `work KIND THREADS START END HOLD REST`: takes turns in this span; it answers each turn with a
+///   line, and then `done`.
+/// - `keep KIND RESOURCE HOLD`: takes a lock and keeps it for HOLD; it answers with the time of the
+///   grant.
 pub(crate) fn main(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let masters = arguments.next().expect("masters");
     let masters: Vec<SocketAddr> =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 
-/// Threads that only wake up and report that.
+/// Threads that only wake up and report that they have.
 pub(super) struct Crowd {
     threads: Vec<(Arc<AtomicBool>, JoinHandle<()>)>,
     shared: Arc<Shared>,

@@ -17,10 +17,11 @@ use crate::client::{Client, Limit, Sequence, Tally};
 
 /// A socket of a runtime.
 pub(crate) trait Stream {
-    /// One command after the other always fits into the system's buffer.
+    /// Writes a command. It always fits into the system's buffer, because the previous one was
+    /// answered before.
     fn write(&self, command: &[u8]) -> io::Result<usize>;
 
-    /// How many bytes there were to read.
+    /// Reads what has arrived, and returns the number of bytes.
     fn poll_read(&mut self, context: &mut Context<'_>, chunk: &mut [u8]) -> Poll<io::Result<usize>>;
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Futures<R, S> {
 
 struct Link<S> {
     stream: S,
-    /// How many replies have not come yet.
+    /// How many replies have not arrived yet.
     owed: usize,
 }
 

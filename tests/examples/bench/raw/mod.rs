@@ -3,14 +3,16 @@
 //!
 //! Each worker is a small state: it sends `SET key token NX PX ttl` to all masters, waits for `+OK`
 //! from a majority, sends the script that compares and deletes to all, waits for `:1` from a
-//! majority, and starts again. A command is not sent when it is made: all that one turn of the loop
-//! makes is collected for each socket and leaves in one write. Then the thread sleeps in `poll`
-//! until a socket has something, reads all that is there, and matches the replies, of one line
-//! each, with the requests in flight, in their order. So a batch is as large as what has come in
-//! meanwhile. Late replies of a minority are read and matched, but not waited for.
+//! majority, and starts again. A command is not sent as soon as it is created: the commands of one
+//! turn of the loop are collected for each socket and sent in one write. Then the thread sleeps in
+//! `poll` until a socket is readable, reads everything that has arrived, and matches the replies,
+//! of one line each, with the requests in flight, in their order. So a batch answers everything
+//! that arrived during the turn before. Late replies of a minority are read and matched, but not
+//! waited for.
 //!
-//! There are no timeouts, no validity and no lost connections, and tokens are counted. In the loop
-//! nothing is allocated for a command once the queues have grown; a turn makes the list for `poll`.
+//! Timeouts, validity and lost connections are not handled, and tokens are consecutive numbers.
+//! Once the queues have grown, the loop allocates nothing for a command, but each turn allocates
+//! the list for `poll`.
 
 mod crowd;
 pub(crate) mod futures;
@@ -60,13 +62,14 @@ impl Raw {
         Self { majority, sockets, release, tokens: 0, replies: Vec::new(), has_threads: false }
     }
 
-    /// The same with a parked thread for each worker.
+    /// Opens the sockets, and gives each worker a thread, which is parked while it waits.
     pub(crate) fn with_threads(addresses: &[SocketAddr]) -> Self {
         Self { has_threads: true, ..Self::open(addresses) }
     }
 
-    /// Has `workers` workers take their locks repeatedly. Each of them stops where `goes_on`
-    /// says no to its release, and this ends when all have stopped and every reply has come.
+    /// Has `workers` workers take their locks repeatedly. A worker stops when `goes_on` returns
+    /// false for its release. The function returns when all workers have stopped and every reply
+    /// has arrived.
     fn run(&mut self, workers: usize, mut goes_on: impl FnMut(Event) -> bool) {
         let mut workers: Vec<Worker> =
             (0..workers).map(|number| Worker::new(number, &self.release)).collect();
@@ -126,7 +129,7 @@ impl Raw {
             return false;
         }
         let span = span.map(|span| Timespec::try_from(span).expect("a short span"));
-        // It borrows the sockets, and so cannot be kept for the next turn.
+        // The list borrows the sockets, so it cannot be kept for the next turn.
         let mut polled: Vec<_> = self
             .sockets
             .iter()
@@ -149,7 +152,7 @@ impl Raw {
     }
 }
 
-/// Gives all masters a script; its name.
+/// Loads a script on all masters, and returns its SHA-1.
 fn load(addresses: &[SocketAddr], script: &str) -> String {
     let load = |address: &SocketAddr| RawClient::connect(*address).command(&["SCRIPT", "LOAD", script]);
     let names: Vec<_> = addresses.iter().map(load).collect();
@@ -188,7 +191,7 @@ impl Client for Raw {
     }
 
     fn leave_out(&mut self, masters: usize) {
-        // The majority is still one of all of them.
+        // The majority is still counted over all masters, including those that are gone.
         self.sockets.truncate(self.sockets.len() - masters);
     }
 }

@@ -1,4 +1,4 @@
-//! The floor of locks that are held: as many renewals, in turns of a millisecond.
+//! The floor of locks that are held: the same number of renewals, in turns of a millisecond.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const STEP: usize = 100;
 pub(crate) struct Renewals(Vec<Vec<u8>>);
 
 impl Raw {
-    /// Takes `locks` locks and keeps them, with what renews each.
+    /// Takes `locks` locks, and returns the commands that renew them.
     pub(crate) fn hold(&mut self, addresses: &[SocketAddr], locks: usize, ttl: Duration) -> Renewals {
         let mut renewals = Vec::with_capacity(locks);
         let extend = load(addresses, EXTEND);

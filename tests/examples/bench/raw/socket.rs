@@ -1,11 +1,12 @@
-//! One socket of the floor, with what is to be written and what is asked for.
+//! One socket of the floor, with the bytes to write and the requests without a reply.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Longer than all replies that are on their way at once, as a rule.
+/// The size of the buffer for replies. Usually all replies that are on their way at once are
+/// shorter.
 const INBOX: usize = 64 * 1024;
 
 /// A request without a reply.
@@ -33,7 +34,7 @@ impl Socket {
         Self { stream, out: Vec::new(), flight: VecDeque::new(), inbox, rest: 0 }
     }
 
-    /// Whether every reply has come.
+    /// Whether every reply has arrived.
     pub(super) fn is_idle(&self) -> bool {
         self.flight.is_empty()
     }
@@ -76,7 +77,8 @@ impl Socket {
                 if line.last() == Some(&b'\n') {
                     whole += line.len();
                     let asked = self.flight.pop_front().expect("a reply that was asked for");
-                    // There is no other client, so each of them is granted and released.
+                    // There is no other client, so each request is granted and each release
+                    // succeeds.
                     assert!(line == b"+OK\r\n" || line == b":1\r\n", "{}", line.escape_ascii());
                     replies.push(asked);
                 }

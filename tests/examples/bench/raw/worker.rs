@@ -5,11 +5,12 @@ use crate::client::{TTL, resource};
 /// How many digits a token has.
 const DIGITS: usize = 20;
 
-/// Its commands are made once; only the token in them is another each time.
+/// A worker. Its commands are created once; only the token in them is replaced each time.
 pub(super) struct Worker {
     acquire: Vec<u8>,
     release: Vec<u8>,
-    /// Where the token begins in the command to acquire. It ends the one to release.
+    /// Where the token begins in the command that acquires. The command that releases ends with the
+    /// token.
     token: usize,
     /// Even while it acquires, odd while it releases.
     phase: u64,
@@ -17,7 +18,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// A worker with its own key, and the name of the script that releases.
+    /// Creates a worker with its own key. `release` is the SHA-1 of the script that releases.
     pub(super) fn new(number: usize, release: &str) -> Self {
         let key = resource(number);
         let token = "0".repeat(DIGITS);
@@ -31,7 +32,7 @@ impl Worker {
         self.phase
     }
 
-    /// Whether it is the lock that a majority has just given it.
+    /// Whether the majority that was just reached granted the lock, rather than released it.
     pub(super) fn is_granted(&self) -> bool {
         self.phase % 2 == 0
     }
@@ -44,7 +45,7 @@ impl Worker {
         &self.release
     }
 
-    /// Counts a vote; true for the one that makes the majority.
+    /// Counts a vote. Returns true for the vote that completes the majority.
     pub(super) fn has_majority(&mut self, phase: u64, majority: usize) -> bool {
         if phase != self.phase {
             return false;
@@ -53,7 +54,7 @@ impl Worker {
         self.votes == majority
     }
 
-    /// The phase behind this one.
+    /// Begins the next phase, and returns it.
     pub(super) fn next(&mut self) -> u64 {
         self.votes = 0;
         self.phase += 1;
@@ -76,7 +77,7 @@ impl Worker {
     }
 }
 
-/// In the protocol.
+/// A command as it is sent.
 pub(super) fn command(words: &[&str]) -> Vec<u8> {
     let header = format!("*{}\r\n", words.len());
     words.iter().fold(header, |bytes, word| bytes + &format!("${}\r\n{word}\r\n", word.len())).into_bytes()

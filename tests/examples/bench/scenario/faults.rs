@@ -14,24 +14,24 @@ use crate::trial;
 use crate::usage::resident;
 use crate::ways::{self, PEERS, RAW, TRANSPORTS};
 
-/// Stopped: they take connections and bytes, and answer nothing.
+/// The masters are stopped: their systems accept connections and bytes, but nothing is answered.
 pub(crate) const HUNG: &str = "hung";
-/// Killed: its port refuses connections.
+/// The masters are killed: their ports refuse connections.
 pub(crate) const DEAD: &str = "dead";
 
 const WARM_UP: Limit = Limit { pairs: 200, span: Duration::from_millis(200) };
 const HEALTHY: Limit = Limit { pairs: 1_500, span: Duration::from_millis(400) };
-/// Longer than all timeouts. A client that waits for the masters that are gone needs some seconds
-/// for a few pairs.
+/// How long is measured while masters are gone: longer than all timeouts. A client that waits for
+/// these masters needs some seconds for a few pairs, hence the other limit.
 const STRUCK: Limit = Limit { pairs: usize::MAX, span: Duration::from_millis(1_500) };
 const STRUCK_PEERS: Limit = Limit { pairs: 5, span: Duration::from_secs(4) };
 /// No client needs longer to notice that a master is back.
 const UNTIL_BACK: Duration = Duration::from_secs(10);
-/// How many of how many masters.
+/// How many masters are gone, and of how many.
 const SIZES: [(usize, usize); 2] = [(1, 3), (2, 5)];
 const MOST_ROUNDS: usize = 5;
 
-/// The masters are this trial's own.
+/// Measures one way, on masters that this trial starts itself.
 pub(crate) fn measure(name: &str, way: &str, words: &[&str]) -> Figures {
     let numbers: Vec<usize> = words.iter().map(|word| word.parse().expect("a number of masters")).collect();
     let &[gone, count] = numbers.as_slice() else { panic!("how many of how many masters") };
@@ -69,8 +69,8 @@ pub(crate) fn measure(name: &str, way: &str, words: &[&str]) -> Figures {
 pub(crate) fn show(name: &'static str, rounds: usize) -> Shown {
     let mut shown = Shown::default();
     for (gone, count) in SIZES {
-        // A client with a connection for each command and no timeout waits for a stopped master
-        // forever.
+        // A client that opens a connection for each command and has no timeout waits forever for a
+        // stopped master.
         let peers: Vec<_> = match (name, count) {
             (HUNG, 3) => PEERS.iter().filter(|way| **way == "rslock").collect(),
             (HUNG, _) => Vec::new(),
@@ -87,7 +87,7 @@ pub(crate) fn show(name: &'static str, rounds: usize) -> Shown {
             &trials,
             "pair_p50",
         ));
-        // Servers that have just ended free their memory.
+        // Gives servers that have just ended time to free their memory.
         thread::sleep(Duration::from_millis(100));
     }
     shown

@@ -17,7 +17,7 @@ use crate::ways::{self, RAW, TRANSPORTS};
 pub(crate) const NAME: &str = "held";
 const LOCKS: usize = 10_000;
 const TTL: Duration = Duration::from_secs(6);
-/// What renews a lock does so at a third of its TTL.
+/// The time between two renewals of a lock: a third of its TTL.
 const PERIOD: Duration = Duration::from_secs(2);
 /// So that renewals are spread over the whole period, the locks are taken in this many steps.
 const STEPS: usize = 100;
@@ -27,7 +27,7 @@ const IDLE: Duration = Duration::from_secs(1);
 const SAMPLE: Duration = Duration::from_millis(100);
 const MOST_ROUNDS: usize = 2;
 
-/// The masters are this trial's own.
+/// Measures one way, on masters that this trial starts itself.
 pub(crate) fn measure(way: &str) -> Figures {
     let masters = masters(3);
     let addresses: Vec<_> = masters.iter().map(RedisServer::address).collect();
@@ -52,7 +52,7 @@ pub(crate) fn measure(way: &str) -> Figures {
         let next = PERIOD.mul_f64((step + 1) as f64 / STEPS as f64);
         ours.idle(next.saturating_sub(begin.elapsed()));
     }
-    // Until each of them has been renewed.
+    // Waits until each lock has been renewed.
     ours.idle(PERIOD);
     let held = resident();
     let (mut least, mut most, mut gap) = (TTL, Duration::ZERO, Duration::ZERO);
@@ -82,7 +82,8 @@ pub(crate) fn measure(way: &str) -> Figures {
     figures.set("bytes", held.saturating_sub(idle) as f64 / LOCKS as f64);
     figures.set("later", resident().saturating_sub(held) as f64);
     figures.set("least", least.as_secs_f64() / TTL.as_secs_f64());
-    // Right after a renewal most is left, and a third of the TTL later the next one is due.
+    // Right after a renewal the remaining validity is largest. The next renewal is due a third of
+    // the TTL later; `late` is how much later it came.
     figures.set("gap", gap.as_secs_f64());
     figures.set("late", most.saturating_sub(PERIOD).saturating_sub(least).as_secs_f64());
     figures
@@ -97,7 +98,7 @@ fn acquire(ours: &Ours, name: &str, count: usize) -> Vec<Guard> {
     outcomes.into_iter().flatten().collect()
 }
 
-/// The load of this process and of the masters meanwhile.
+/// The load of this process and of the masters while `meanwhile` runs.
 fn renewals(masters: &[RedisServer], mut meanwhile: impl FnMut()) -> Figures {
     let extended = || masters.iter().map(|master| master.calls(Calls::Extension)).sum::<u64>();
     let before = extended();

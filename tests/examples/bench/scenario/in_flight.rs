@@ -16,7 +16,7 @@ const WARM_UP: Duration = Duration::from_millis(250);
 const SPAN: Duration = Duration::from_millis(700);
 /// How many workers there are on how many masters.
 const SIZES: [(usize, &[usize]); 2] = [(3, &[16, 64, 256, 1_024]), (5, &[64, 256])];
-/// The only size for clients of others.
+/// The only number of workers for other clients.
 const PEERS_SIZE: usize = 64;
 
 pub(crate) fn measure(way: &str, words: &[&str]) -> Figures {

@@ -1,5 +1,5 @@
-//! What is measured. Each scenario has a part that runs in the process of a trial, and one that
-//! makes tables of all trials.
+//! The scenarios. Each has one part that runs in the process of a trial, and another that makes
+//! tables from all trials.
 
 pub(crate) mod faults;
 pub(crate) mod held;
@@ -18,7 +18,7 @@ use crate::table::Table;
 use crate::trial;
 use crate::ways::PEERS;
 
-/// All of them.
+/// The names of all scenarios.
 pub(crate) const NAMES: &[&str] =
     &[sequential::NAME, in_flight::NAME, faults::HUNG, faults::DEAD, held::NAME, tls::NAME];
 
@@ -112,7 +112,7 @@ fn version(lock_file: &str, name: &str) -> Option<String> {
     Some(format!(", {name} {}", entry.split_once('"')?.0))
 }
 
-/// Where these masters are, as a word for the process of a trial.
+/// The addresses of these masters, as a word for the process of a trial.
 fn where_they_are(masters: &[RedisServer]) -> String {
     trial::to_word(&masters.iter().map(RedisServer::address).collect::<Vec<_>>())
 }

@@ -14,7 +14,7 @@ use crate::usage::Meter;
 use crate::ways::{self, PEERS, RAW, SEQUENTIAL, TRANSPORTS};
 
 pub(crate) const NAME: &str = "sequential";
-/// Connections, scripts and everything else that happens once.
+/// Not measured, so that connections, scripts and everything else that happens once does not count.
 const WARM_UP: Limit = Limit { pairs: 300, span: Duration::from_millis(300) };
 const LIMIT: Limit = Limit { pairs: 2_000, span: Duration::from_millis(600) };
 const FEW: [usize; 2] = [3, 5];

@@ -1,5 +1,4 @@
-//! The same over TLS: what encryption costs one caller, many at once, and at the opening of a
-//! connection.
+//! What TLS costs: for one caller, for many at once, and at the opening of a connection.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,8 @@ const WORKERS: usize = 64;
 const WARM_UP: Limit = Limit { pairs: 300, span: Duration::from_millis(300) };
 const LIMIT: Limit = Limit { pairs: 2_000, span: Duration::from_millis(600) };
 const SPAN: Duration = Duration::from_millis(700);
-/// The last of these is the only one that shows in a 99th percentile.
+/// How many openings are measured. With 100 of them, the 99th percentile shows only the slowest
+/// one.
 const HANDSHAKES: usize = 100;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -69,8 +69,8 @@ pub(crate) fn measure(way: &str, words: &[&str]) -> Figures {
     figures
 }
 
-/// From the opening of a locker until its only master votes, each time with its own sessions:
-/// connection, whole handshake and greeting.
+/// The times from the opening of a locker until its only master votes: connection, handshake and
+/// greeting. Each locker has its own store of TLS sessions, so each handshake is a full one.
 fn handshakes(url: &str) -> Vec<Duration> {
     let opened = |_| {
         let tls = Tls::builder().root_file(Certificates::shared().root()).build().expect("an issuer");

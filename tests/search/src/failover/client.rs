@@ -12,9 +12,9 @@ use quorlock_core::{
 
 /// The life of a key, and the quarantine.
 pub(super) const TTL: Duration = Duration::from_millis(2_000);
-/// What passes in a tick.
+/// The time that passes in a tick.
 pub(super) const TICK: Duration = Duration::from_millis(1_000);
-/// A connection is opened again after this.
+/// The pause before a connection is opened again.
 const RECONNECT: Duration = Duration::from_millis(1);
 /// The lock that all clients request.
 const NAME: &str = "r";
@@ -47,7 +47,7 @@ struct Node {
     master: MasterId,
     /// The time on the client's clock.
     now: Instant,
-    /// The connection that it wants, and the one that it has.
+    /// The generation of the connection that it wants, and of the one that it has.
     wanted: Option<u32>,
     open: Option<u32>,
     wake: Option<Wake>,
@@ -64,7 +64,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// The first node of each client is its number.
+    /// Creates a book in which the first node of each client has the client's number.
     pub(super) fn new(declared: u8) -> Self {
         let replicas = if declared > 0 { format!("?replicas={declared}") } else { String::new() };
         let config = Config::builder([format!("redis://primary{replicas}")])
@@ -112,7 +112,7 @@ impl Book {
         self.node(node).is_some_and(Node::holds)
     }
 
-    /// Whether the client may ask for the lock.
+    /// Whether the client may request the lock.
     pub(super) fn is_free(&self, node: usize) -> bool {
         self.node(node).is_some_and(|node| node.lock.is_none())
     }
@@ -161,7 +161,7 @@ impl Node {
         self.drain(effects);
     }
 
-    /// The next connection is there, as soon as the machine wants one.
+    /// Opens the next connection as soon as the machine wants one.
     fn connect(&mut self, effects: &mut Vec<Effect>) {
         while self.wanted.is_none() {
             let Some(wake) = self.wake.filter(|wake| wake.at <= self.now + RECONNECT * 4) else { return };

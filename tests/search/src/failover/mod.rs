@@ -3,15 +3,16 @@
 //!
 //! A client here is a [`Machine`](quorlock_core::Machine) with its lock, its connection, and
 //! `connection/confirming.rs`. A server is a [`Master`](quorlock_sim::Master), which a test
-//! compares with real servers. The group is a primary and a replica, and what is searched is every
-//! order of:
+//! compares with real servers. The group is a primary and a replica. The search covers every order
+//! of:
 //!
 //! - *Requests* of the clients, each to the server that it is connected to, which changes at any
 //!   time.
-//! - *Replication*: a write reaches the replica at any time, and what that acknowledges is read at
-//!   any time, also when it has been promoted meanwhile. The end of the link is read last. Until
-//!   then the primary counts it as a replica with a recent acknowledgement.
-//! - *Waits* (`WAIT`): each ends when the replica has confirmed, or without that at any time.
+//! - *Replication*: a write reaches the replica at any time, and the primary reads the replica's
+//!   acknowledgement at any time, also after the replica was promoted. The end of the link is read
+//!   last. Until then the primary counts it as a replica with a recent acknowledgement.
+//! - *Waits* (`WAIT`): each ends when the replica has confirmed, or at any time without a
+//!   confirmation.
 //! - *A promotion* at any time while the primary continues, and the former primary's change of
 //!   sides.
 //! - *Ticks* of half a TTL, up to the horizon. Simplifications that lose no behaviour:
@@ -21,7 +22,7 @@
 //! - *A greeting* is one step: none of its requests is a vote.
 //! - *Notifications of keys* are lost. No client waits for another one here.
 //!
-//! Two machines are the same here if the same has been said to them, so states are counted
+//! Two machines count as the same only if they had the same inputs, so a state may be counted
 //! several times. A scenario bounds what each client may do.
 
 mod client;
@@ -40,7 +41,7 @@ use self::state::State;
 pub struct Failover {
     /// The `replicas=` of clients; zero is the restart guard alone.
     pub declared: u8,
-    /// How often each client asks for the lock.
+    /// How often each client requests the lock.
     pub attempts: [u8; CLIENTS],
     /// How often each client extends it.
     pub extensions: [u8; CLIENTS],
@@ -171,7 +172,7 @@ impl Failover {
     }
 }
 
-/// 128 bits that stand for a value.
+/// 128 bits that represent a value.
 fn fingerprint(value: &impl Hash) -> [u64; 2] {
     [0u8, 1].map(|salt| {
         let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! The servers of the group, and what is on its way between them.
+//! The servers of the group, and the messages between them.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
@@ -19,7 +19,8 @@ const START: Duration = Duration::from_secs(1_750_000_000);
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) model: Rc<Master>,
-    /// The digest of the model, once it was computed: much of a model seldom changes.
+    /// The digest of the model, once it was computed. It is kept because most of a model seldom
+    /// changes.
     digest: Cell<Option<[u64; 2]>>,
     /// By how much its clock is ahead.
     ahead: Duration,
@@ -38,11 +39,11 @@ impl Hash for Server {
 /// A replica, as its primary sees it.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Link {
-    /// What it has yet to apply.
+    /// The changes that it has not applied yet.
     pub(super) stream: Vec<Changes>,
-    /// What it has acknowledged last, and the primary has not read.
+    /// Its last acknowledgement, if the primary has not read it.
     pub(super) unread: Option<u64>,
-    /// It has stopped following, which the primary reads last.
+    /// Whether it has stopped following, which the primary reads last.
     pub(super) ended: bool,
 }
 
@@ -64,7 +65,7 @@ impl Server {
         let clock = primary.clock(0);
         let _ = primary.model().execute(&mut Session::new(), &open, clock, &mut Vec::new());
         primary.take_in(replica, 0);
-        // The first replica has brought another replication id, so all begins once more.
+        // The first replica has changed the replication id, so the masters are bootstrapped again.
         let _ = primary.model().execute(&mut Session::new(), &open, clock, &mut Vec::new());
         primary.replicate();
         let sent = primary.link.as_mut().map(|link| std::mem::take(&mut link.stream));
@@ -93,7 +94,7 @@ impl Server {
         self.link = Some(Link { unread: Some(self.model.offset()), ..Link::default() });
     }
 
-    /// Changes are on their way to the replica.
+    /// Sends changes to the replica.
     pub(super) fn replicate(&mut self) {
         let changes = self.model().take_changes();
         if let Some(link) = self.link.as_mut().filter(|link| !link.ended) {
@@ -101,7 +102,8 @@ impl Server {
         }
     }
 
-    /// A replica's last acknowledgement is less than a second old, which proves little.
+    /// Makes the replica's last acknowledgement less than a second old, which does not prove that
+    /// it still follows.
     pub(super) fn refresh(&mut self, tick: u8) {
         let clock = self.clock(tick);
         self.model().hear_replica(PORT, 0, clock);

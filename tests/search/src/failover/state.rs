@@ -1,4 +1,4 @@
-//! One state of the group and its clients, and what follows it.
+//! One state of the group and its clients, and the states that can follow it.
 
 use std::collections::VecDeque;
 
@@ -186,8 +186,8 @@ impl State {
         }
     }
 
-    /// The server executes what it has read from a client, up to a `WAIT`. With `ends` the one that
-    /// it carries out ends now, however many have confirmed.
+    /// The server executes what it has read from a client, up to a `WAIT`. With `ends`, the `WAIT`
+    /// that it is executing ends now, whether or not the replica has confirmed.
     fn serve(&mut self, client: usize, ends: bool) -> Vec<u8> {
         let mut replies = Vec::new();
         let tick = self.tick;

@@ -57,7 +57,8 @@ pub(super) struct Done {
     pub(super) is_over: bool,
 }
 
-/// What depends on no waiter: the configuration, what is wanted, and what the claims are called.
+/// What is the same for all waiters: the configuration, the requested lock, and the numbers of
+/// claims.
 pub(super) struct Rules {
     pub(super) config: Config,
     wanted: Acquire,
@@ -96,7 +97,8 @@ impl Rules {
     }
 }
 
-/// A waiter with its own clock. Tokens and places are called by how many it had drawn before.
+/// A waiter with its own clock. A token or a place is numbered by how many the waiter had drawn
+/// before.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Life {
     sought: Sought,
@@ -171,7 +173,7 @@ impl Life {
     }
 }
 
-/// Which token or place it is: all its bytes are that number.
+/// The number of a token or a place, which is the value of all its bytes.
 fn drawn_of(digits: [u8; 2 * Token::BYTES]) -> Option<u8> {
     let [high, low, ..] = digits;
     let digit = |digit| char::from(digit).to_digit(16);
@@ -210,7 +212,7 @@ pub(super) struct Facts {
     pub(super) token: u8,
     /// The number of its place; zero for none.
     pub(super) place: u8,
-    /// Whether a quorum has its place with the number that counts, as far as it knows.
+    /// Whether, as far as it knows, a quorum has its place with the agreed number.
     pub(super) is_settled: bool,
     pub(super) is_held: bool,
     /// Whether it is between two attempts.
@@ -220,7 +222,7 @@ pub(super) struct Facts {
     pub(super) attempts: u8,
 }
 
-/// All bytes that are drawn at once are the number of what has been drawn before.
+/// The source of tokens and places: all bytes of each are the number of how many were drawn before.
 struct Drawn(u8);
 
 impl Entropy for Drawn {
@@ -237,11 +239,11 @@ type Reaction = (u32, Rc<Done>);
 struct Node {
     life: Life,
     facts: Facts,
-    /// The step by which it was first met; none for the first.
+    /// The step by which it was first visited; `None` for the first state.
     origin: Option<(u32, Input)>,
 }
 
-/// Every state of a waiter that was met, by number from one.
+/// Every visited state of a waiter, by its number, from one.
 pub(super) struct Book {
     pub(super) rules: Rules,
     nodes: Vec<Node>,
@@ -308,13 +310,13 @@ impl Book {
         &self.node(node).life
     }
 
-    /// Nothing of one that is not there.
+    /// The facts about a waiter; empty for one that does not exist.
     pub(super) fn facts(&self, node: u32) -> Facts {
         if node == 0 { Facts::default() } else { self.node(node).facts }
     }
 
-    /// The same waiter with the masters exchanged: master `m` is at `places[m]` now. Its life is
-    /// gone through again so, as in the other searches.
+    /// The same waiter with the masters exchanged: master `m` is at `places[m]` now. It is found by
+    /// repeating the waiter's life with the masters exchanged, as in the other searches.
     pub(super) fn turned(&mut self, node: u32, places: [u8; MASTERS]) -> u32 {
         if node == 0 {
             return 0;

@@ -17,7 +17,8 @@ pub(super) struct Canon {
 }
 
 impl Canon {
-    /// The bytes of the state's representative, or of itself if masters are told apart by name.
+    /// The bytes of the state's representative, or of the state itself if masters are distinguished
+    /// by name.
     pub(super) fn bytes(&mut self, state: &State, is_symmetric: bool, book: &mut Book) -> &[u8] {
         self.bytes.clear();
         state.write_head(&mut self.bytes);
@@ -47,7 +48,7 @@ impl Canon {
         &self.bytes
     }
 
-    /// How many states there are that differ in names only from the last one.
+    /// How many states differ only in names from the last one.
     pub(super) fn names(&self, masters: usize, is_symmetric: bool) -> u64 {
         Self::orders(masters, is_symmetric).len() as u64 / self.ways.max(1)
     }

@@ -30,7 +30,7 @@ impl Does {
     }
 }
 
-/// For how long what is ahead lives, where nothing depends on it: a lease of a place.
+/// How long another waiter's place lives, if nothing depends on that: one lease.
 pub(super) const LEFT: u16 = 1_000;
 
 /// The answer of a master. Lives are in milliseconds.
@@ -42,7 +42,7 @@ pub(super) enum Said {
     Held {
         left: u16,
     },
-    /// Another place is before this one, which has that number.
+    /// Another place is before this one. The number is that of this place.
     Behind {
         number: u8,
         left: u16,
@@ -93,7 +93,7 @@ pub(super) struct Item {
     pub(super) place: u8,
     /// The number that the place must have there; zero for one that the master chooses.
     pub(super) number: u8,
-    /// Whether it is to have no larger one either.
+    /// Whether the place must have exactly that number, not a larger one.
     pub(super) is_exact: bool,
     /// The round that waits for the answer; zero if none does.
     pub(super) round: u8,
@@ -101,7 +101,7 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// The request that follows one that was left behind or not answered.
+    /// The release that follows a request that was left behind or not answered.
     pub(super) fn release(self) -> Self {
         let place = if self.does == Does::Undo { 0 } else { self.place };
         Self { does: Does::Release, token: self.token, place, ..Self::default() }
@@ -111,7 +111,7 @@ impl Item {
         matches!(self.does, Does::Undo | Does::Release)
     }
 
-    /// The same without a client: an undo is a release then.
+    /// The same request without a client that waits for the answer: an undo is then a release.
     pub(super) fn for_nobody(self) -> Self {
         let does = if self.does == Does::Undo { Does::Release } else { self.does };
         Self { does, round: 0, ..self }

@@ -6,43 +6,43 @@
 //! a whole server. The search covers every order of:
 //!
 //! - *Requests and answers*, each connection in order, with any delay.
-//! - *The release of the first holder*, on each master for itself, and those of waiters that were
-//!   granted the lock.
-//! - *Timers*: a round that is lost is closed at any time. Where waiters are `patient`, a place is
+//! - *The release of the first holder*, on each master separately, and the releases of waiters that
+//!   were granted the lock.
+//! - *Timers*: a round that is lost is closed at any time. If waiters are `patient`, a place is
 //!   renewed once a quorum has answered; otherwise at any time.
 //! - *Notifications*: a master notifies a waiter of its turn at any time while it is first.
 //! - *Waiters that die or give up*, connections that end or are given up, with requests that are
 //!   executed late or never, and masters that forget the largest number, each as often as the
 //!   scenario allows.
 //! - *Places that are not renewed*: a place ends at any time once its waiter has left it or is
-//!   gone, and so does a lock that its waiter does not know any more. Where `lapses` is set, the
-//!   place of a holder does, too.
+//!   gone, and so does a lock that its waiter does not know any more. If `lapses` is set, so does
+//!   the place of a holder.
 //!
 //! # What is checked
 //!
 //! - *Exclusion*: no two waiters hold the lock.
 //! - *Order*: a waiter whose number is settled is not passed over by one that drew its place
-//!   afterwards. Exempt are one that waits without a place, and one that gave up a connection on
-//!   which its place was asked for: a master may have forgotten that.
-//! - *Never stuck*: where nothing is under way and only the first holder has the lock, it releases
-//!   the lock, and one of the waiters gets it. This must hold with all masters, and while any one
-//!   is down where the others are a quorum. Notifications are lost from there on, messages take no
-//!   time and timers fire when they are due: the shipped code is run so until one is granted the
-//!   lock.
+//!   afterwards. There are two exceptions: a waiter without a place, and a waiter that gave up a
+//!   connection on which its place was requested, because a master may have forgotten that place.
+//! - *Never stuck*: whenever nothing is under way and only the first holder has the lock, it
+//!   releases the lock, and one of the waiters must get it. This must hold with all masters, and
+//!   while any one is down if the others are a quorum. From that state on, notifications are lost,
+//!   messages take no time, and timers fire when they are due. The shipped code runs under these
+//!   conditions until a waiter is granted the lock.
 //!
 //! # Simplifications that lose no behaviour
 //!
 //! - *A grant is taken at once*, and a lock that is released is over: its waiter gets no further
 //!   inputs.
 //! - *A connection that ends* is followed by the next one at once.
-//! - *Places that are renewed do not end*: the order is promised for those alone.
-//! - *Masters may be exchanged*, as in the other searches. Waiters are told apart, since of two
-//!   places with one number the bytes decide: here the place of the first waiter is before the
-//!   second's.
-//! - *What a master does* is done directly before what depends on it: the arrival of its answer, or
-//!   something else on that master. Nothing else can tell whether it was done before.
-//! - *Attempts*: a step by which a waiter would make more attempts than the scenario has is not
-//!   taken. From the state before it, all waiters must be served too.
+//! - *Places that are renewed do not end*: the order is promised only for such places.
+//! - *Masters may be exchanged*, as in the other searches. Waiters are distinguished, because the
+//!   bytes of two places with the same number decide their order: here the place of the first
+//!   waiter is before the second's.
+//! - *What a master does* happens directly before the step that depends on it: the arrival of its
+//!   answer, or another step on that master. No other step can tell whether it happened earlier.
+//! - *Attempts*: a step by which a waiter would make more attempts than the scenario allows is not
+//!   taken. In the state before that step, all waiters must be served as well.
 
 mod book;
 mod canon;
@@ -69,9 +69,9 @@ use crate::visited::{Seen, fingerprint};
 pub struct Fair {
     /// How many masters there are, up to three.
     pub masters: usize,
-    /// How many wait, up to three.
+    /// How many waiters there are, up to three.
     pub waiters: usize,
-    /// The largest number that each master has given before the first holder came.
+    /// The largest number that each master had given before the first holder came.
     pub numbers: [u8; MASTERS],
     /// On which masters the first holder has the lock and its place, a bit for each.
     pub held: u8,
@@ -95,7 +95,7 @@ pub struct Fair {
     pub forgets: u8,
     /// A fault that the search must find.
     pub flaw: Option<FairFlaw>,
-    /// Whether masters are told apart by name: then the same states are met several times.
+    /// Whether masters are distinguished by name. Then the same states are visited several times.
     pub named: bool,
     /// The largest number of states.
     pub bound: usize,
@@ -111,8 +111,8 @@ pub enum FairFlaw {
     GrantRemovesPlace,
     /// The undo of a lost attempt removes the place from the queue.
     UndoRemovesPlace,
-    /// A new place gets the number after the largest that a master remembers, also while locks
-    /// wait.
+    /// A new place gets the number after the largest that a master remembers, even while other
+    /// waiters have larger ones.
     NumbersBeginAnew,
 }
 
@@ -134,10 +134,11 @@ pub enum FairViolation {
 /// The result of a search of fair waiting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FairReport {
-    /// How many different states were met, of which those that differ in the names of masters count
-    /// once. They are told apart by 64 bits, as in [`Report::states`](crate::Report::states).
+    /// How many different states were visited. Those that differ only in the names of masters count
+    /// once. They are distinguished by 64 bits, as in [`Report::states`](crate::Report::states).
     pub states: usize,
-    /// How many states they are with every master told apart, where all are alike at the beginning.
+    /// How many states they represent with every master distinguished, if all are alike at the
+    /// beginning.
     pub named: u64,
     /// How many steps the furthest state is away from the beginning.
     pub depth: usize,
@@ -145,7 +146,7 @@ pub struct FairReport {
     pub complete: bool,
     /// How many states of a waiter there were.
     pub waiters: usize,
-    /// From how many states all continued to a grant.
+    /// From how many states the waiters were run on until a grant.
     pub ends: u64,
     /// The violation, if one was found.
     pub violation: Option<FairViolation>,
@@ -202,7 +203,7 @@ impl Fair {
         seen.insert(fingerprint(bytes));
         level.push(bytes);
         let mut found = None;
-        // States from which there are more ways on than are searched.
+        // States with further steps that are not searched.
         let (mut cut_off, mut ends) = (Seen::new(), 0);
         let mut named = canon.names(self.masters, !self.named);
         let (mut depth, mut number, mut complete) = (0, 0u32, true);
@@ -279,7 +280,7 @@ impl Fair {
         let mut state = world.initial();
         let mut ghost = state;
         for ordinal in path {
-            // As the search has met it, masters are called otherwise.
+            // In the representative that the search has visited, the masters have other names.
             let bytes = canon.bytes(&ghost, !self.named, &mut world.book);
             ghost = State::read(bytes, ghost.shape);
             let (mut left, mut mark) = (*ordinal, None);
@@ -325,8 +326,8 @@ fn way_to(origins: &[(u32, u16)], state: u32) -> Vec<u16> {
 }
 
 impl World {
-    /// Whether those that wait are stuck in this state; `is_cut_off` if it leads to states that are
-    /// not looked at.
+    /// Whether the waiters are stuck in this state. `is_cut_off` says that it has further steps
+    /// that are not searched.
     fn stuck(&self, state: &State, is_cut_off: bool, ends: &mut u64) -> Option<FairViolation> {
         let masters = (0..self.fair.masters).map(Some);
         for down in std::iter::once(None).chain(masters) {

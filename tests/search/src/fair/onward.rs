@@ -13,13 +13,13 @@ use super::world::{World, execute_next, heard, send};
 
 /// How long it continues, in milliseconds: twice the life of everything that was left behind.
 const HORIZON: u16 = 2 * (TTL + LEFT);
-/// How many messages and timers there may be until then: a waiter that asks without a pause has
-/// more.
+/// How many messages and timers there may be in that time: a waiter that asks without a pause
+/// causes more.
 const MOST: u32 = 2_000;
 
 impl World {
-    /// Whether one of those that wait gets the lock from here on: while this master is down, if one
-    /// is. The first holder's release arrives.
+    /// Whether one of the waiters gets the lock from here on, with the master `down` not answering.
+    /// The first holder's release arrives.
     pub(super) fn gets_on(&self, state: &State, down: Option<usize>) -> bool {
         let mut onward = Onward::new(self, state, down);
         onward.exchange();
@@ -44,7 +44,7 @@ impl World {
         !is_held && seats().any(|(waiter, _)| reaches(waiter))
     }
 
-    /// Whether nothing is under way but to the master that is down.
+    /// Whether nothing is under way, except messages to the master that is down.
     pub(super) fn is_idle(state: &State, down: Option<usize>) -> bool {
         let up = state.masters().iter().enumerate().filter(|(master, _)| Some(*master) != down);
         let mut links = up.flat_map(|(_, master)| master.links.iter());
@@ -90,7 +90,7 @@ impl<'a> Onward<'a> {
         onward
     }
 
-    /// In whole milliseconds.
+    /// The present time in whole milliseconds.
     fn now(&self) -> u16 {
         u16::try_from(self.passed.as_millis()).unwrap_or(u16::MAX)
     }
@@ -102,7 +102,7 @@ impl<'a> Onward<'a> {
 
     /// Whether there have been more messages or attempts than there can be until the horizon.
     fn asks_for_ever(&self) -> bool {
-        // What comes next may draw a few.
+        // The next input may draw a few more.
         self.done > MOST || self.lives.iter().flatten().any(|life| life.drawn + 24 > DRAWN)
     }
 
@@ -116,7 +116,8 @@ impl<'a> Onward<'a> {
         }
     }
 
-    /// All requests are executed, and all answers arrive, until there are none or too many.
+    /// Executes all requests and delivers all answers, until there are none left, or there were too
+    /// many.
     fn exchange(&mut self) {
         let now = Some(self.now());
         let mut is_quiet = false;
@@ -136,7 +137,7 @@ impl<'a> Onward<'a> {
         }
     }
 
-    /// Time passes until the next timer fires; returns whether that is before the horizon.
+    /// Lets time pass until the next timer fires. Returns whether that is before the horizon.
     fn pass(&mut self) -> bool {
         let due = self.lives.iter().flatten().filter_map(|life| Some(life.deadline()?.since(life.now)));
         let Some(pause) = due.min() else { return false };

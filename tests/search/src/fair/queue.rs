@@ -11,18 +11,19 @@ use super::{Fair, FairFlaw};
 pub(super) struct Key {
     pub(super) client: u8,
     pub(super) token: u8,
-    /// When it ends, in milliseconds; zero where time is not looked at.
+    /// When it ends, in milliseconds; zero if time is not considered.
     pub(super) until: u16,
 }
 
-/// A place in a master's queue. Of two with one number the client decides, as random bytes do.
+/// A place in a master's queue. The order of two places with the same number depends on the client,
+/// as it depends on random bytes in real queues.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Place {
     pub(super) number: u8,
     pub(super) client: u8,
     /// Its number among its client's.
     pub(super) place: u8,
-    /// When it ends, in milliseconds; zero where time is not looked at.
+    /// When it ends, in milliseconds; zero if time is not considered.
     pub(super) until: u16,
 }
 
@@ -103,7 +104,7 @@ impl Master {
         self.queue = self.queue.filtered(|place| place.until > now);
     }
 
-    /// The holder's release is carried out.
+    /// Carries out the release of the first holder.
     pub(super) fn lose_holder(&mut self) {
         self.key = self.key.filter(|key| key.client != HOLDER);
         self.queue = self.queue.filtered(|place| place.client != HOLDER);

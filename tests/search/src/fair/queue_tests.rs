@@ -1,5 +1,5 @@
-//! The model of a master's queue beside the model of a whole master, which is compared with real
-//! servers: both carry out the same random requests of three clients.
+//! Compares the model of a master's queue with the model of a whole master, which another test
+//! compares with real servers. Both carry out the same random requests of three clients.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::item::{Does, Item, LEFT, Said};
 use super::state::{Master, Shape, State};
 use crate::fair::state::Budgets;
 
-/// A server of which no time passes.
+/// The time on the server's clock, which stops.
 const NOW: Duration = Duration::from_secs(1_750_000_000);
 
 /// Repeatable random numbers (Knuth's MMIX).
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// Tokens and places in the order that the model has of them.
+/// Tokens and places, whose bytes have the same order as in the model.
 fn digits(client: u8, number: u8) -> [u8; 40] {
     Token::from_bytes([client << 4 | number; Token::BYTES]).to_hex()
 }
@@ -68,7 +68,7 @@ fn call(server: &mut Server, client: u8, item: Item) -> String {
     String::from_utf8(reply).unwrap()
 }
 
-/// The reply that stands for it, without the digests of others.
+/// The server's reply that means the same, without the digests of other clients' tokens.
 fn wording(said: Said) -> String {
     let queued = |left: u16, number: u8, first: u8| format!(":{left} :{number} :{first}");
     match said {

@@ -11,7 +11,7 @@ pub(super) const MASTERS: usize = 3;
 /// The client that holds the lock at the beginning.
 pub(super) const HOLDER: u8 = 3;
 
-/// How many there are.
+/// How many masters and waiters there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
     pub(super) masters: usize,
@@ -30,7 +30,7 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Seat {
     pub(super) stage: Stage,
-    /// Its number in the book; zero where it is not alive.
+    /// Its number in the book; zero if it is not alive.
     pub(super) node: u32,
     /// How often it has renewed its place, or tried again without one.
     pub(super) renewals: u8,
@@ -71,19 +71,20 @@ impl Link {
     }
 }
 
-/// What a master has done last matters to what happens next: otherwise it might as well have been
-/// done later, and then it is. States of which that is said are passed through and not counted.
+/// What a master has done last, if the next step must depend on it: a step on which nothing depends
+/// might happen later, so it is taken later. A state with such a condition is passed through and
+/// not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Focus {
     Nothing,
     /// It has executed a request of this waiter.
     Executed(u8),
-    /// Something has ended there. What ends together does so in the order of these numbers.
+    /// Something has ended there. Things that end together end in the order of these numbers.
     Ended(u8),
 }
 
 impl Focus {
-    /// A number for it, different from every other one's.
+    /// A number for it, which no other value has.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Nothing => 0,
@@ -97,11 +98,11 @@ impl Focus {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Master {
     pub(super) key: Option<Key>,
-    /// In the order of their numbers.
+    /// The places, in the order of their numbers.
     pub(super) queue: Row<Place, 8>,
     /// The largest number that it has given.
     pub(super) counter: u8,
-    /// What it has done last, where the next step is to depend on it.
+    /// What it has done last, if the next step must depend on it.
     pub(super) focus: Focus,
     pub(super) links: [Link; WAITERS],
 }
@@ -193,7 +194,7 @@ impl State {
         self.masters.get_mut(..self.shape.masters).unwrap_or_default()
     }
 
-    /// The master that something must happen at next.
+    /// The master at which the next step must happen, if one must.
     pub(super) fn focus(&self) -> Option<(usize, Focus)> {
         let mut all = self.masters().iter().map(|master| master.focus).enumerate();
         all.find(|(_, focus)| *focus != Focus::Nothing)
@@ -207,7 +208,7 @@ impl State {
         self.masters.get_mut(master).expect("a master of the scenario")
     }
 
-    /// All but the masters and the numbers of the waiters in the book.
+    /// Writes everything except the masters and the numbers of the waiters in the book.
     pub(super) fn write_head(&self, out: &mut Vec<u8>) {
         let Budgets { deaths, cancels, losses, forgets } = self.budgets;
         out.extend_from_slice(&[deaths | cancels << 4, losses | forgets << 4]);

@@ -42,8 +42,8 @@ pub(super) enum Step {
         waiter: usize,
         master: usize,
     },
-    /// The connection ends, or is given up with a release behind what was asked there. The next one
-    /// is there at once.
+    /// The connection ends, or is given up with a release behind the requests on it. The next one
+    /// opens at once.
     Lose {
         waiter: usize,
         master: usize,
@@ -74,7 +74,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// What a master has done with it.
+    /// The master that the step changes, and how.
     pub(super) fn focus(self) -> Option<(usize, Focus)> {
         match self {
             Self::Execute { waiter, master } => {
@@ -171,7 +171,7 @@ pub(super) fn enabled(state: &State, fair: &Fair, book: &Book, steps: &mut Vec<S
     }
 }
 
-/// Only what depends on what the master has done last happens next: see [`Focus`].
+/// Allows only steps that depend on what the master has done last: see [`Focus`].
 fn of_link(
     state: &State,
     (waiter, seat): (usize, &Seat),
@@ -206,13 +206,13 @@ fn of_link(
     }
 }
 
-/// How many of the flight the master has executed.
+/// How many requests of the flight the master has executed.
 pub(super) fn executed(link: &Link) -> usize {
     link.flight.iter().take_while(|item| item.said.is_some()).count()
 }
 
-/// One that is patient renews its place when a quorum has answered, and closes a lost round at any
-/// time.
+/// Whether a waiter's timer may fire. A patient waiter renews its place once a quorum has answered,
+/// and closes a lost round at any time.
 fn may_wake(fair: &Fair, seat: &Seat, facts: Facts) -> bool {
     let is_in_time = facts.place == 0 || facts.keeps_its_place || !fair.patient;
     facts.has_timer && !facts.is_held && (!facts.waits || seat.renewals < fair.renewals && is_in_time)

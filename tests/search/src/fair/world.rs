@@ -16,7 +16,7 @@ use crate::visited::fingerprint;
 /// Why a step does not lead to a further state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
-    /// It is a further attempt than the scenario has.
+    /// It would be one more attempt than the scenario allows.
     Beyond,
     Violation(FairViolation),
 }
@@ -26,7 +26,7 @@ enum Stop {
 pub(super) enum Next<'a> {
     State(&'a State),
     Violation(FairViolation),
-    /// From here others would lead beyond what is searched.
+    /// Other steps from this state lead beyond what is searched.
     CutOff(&'a State),
 }
 
@@ -39,7 +39,7 @@ struct Way {
 }
 
 impl Way {
-    /// Whether it comes to this state for the first time.
+    /// Whether it reaches this state for the first time.
     fn passes(&mut self, state: &State) -> bool {
         self.bytes.clear();
         state.write_head(&mut self.bytes);
@@ -81,9 +81,9 @@ impl World {
         state
     }
 
-    /// All states that come next, each by one step, or by some that depend on each other: then by
-    /// the last of those. `visit` is told the steps, or the state before one that is not taken.
-    /// It says whether to go on.
+    /// Visits all states that come next, each after one step, or after several steps of which each
+    /// depends on the one before. `visit` gets the steps with the state after them, or the state
+    /// before a step that is not taken. It returns whether to go on.
     pub(super) fn each_next(
         &mut self,
         state: &State,
@@ -120,7 +120,7 @@ impl World {
         !is_cut_off || visit(self, &way.steps, Next::CutOff(state))
     }
 
-    /// What is after this.
+    /// Returns the state after this step.
     fn step(&mut self, state: &State, step: Step) -> Result<State, Stop> {
         let mut next = *state;
         next.masters_mut().iter_mut().for_each(|master| master.focus = Focus::Nothing);
@@ -263,9 +263,9 @@ impl World {
         Ok(())
     }
 
-    /// A connection ends. What was not executed may be executed late; with `gives_up` releases are
-    /// behind it, as `Connection::give_up` writes them. What is to be released is owed, and comes
-    /// first on the next connection.
+    /// A connection ends. Requests that were not executed may be executed late. With `gives_up`,
+    /// releases follow behind them, as `Connection::give_up` writes them. Releases that are still
+    /// needed are owed, and come first on the next connection.
     fn lose(&mut self, state: &mut State, waiter: usize, master: usize, gives_up: bool) -> Result<(), Stop> {
         let link = state.master_mut(master).link_mut(waiter);
         let flight = link.flight.take();
@@ -292,14 +292,14 @@ impl World {
     }
 }
 
-/// The input of a waiter from an answer; `None` if it waits for none.
+/// The input that an answer is for a waiter; `None` if the waiter does not wait for it.
 pub(super) fn heard(master: usize, item: Item) -> Option<Input> {
     let master = u8::try_from(master).unwrap_or(u8::MAX);
     let said = item.said?;
     (item.round > 0).then_some(Input::Said { master, round: item.round, said })
 }
 
-/// Sends orders to the masters; those that cannot be reached are answered at once.
+/// Sends orders to the masters. Orders to masters that cannot be reached fail at once.
 pub(super) fn send(state: &mut State, waiter: usize, orders: &[(u8, Item)], inputs: &mut VecDeque<Input>) {
     for (to, item) in orders {
         for (number, master) in (0u8..).zip(state.masters_mut()) {

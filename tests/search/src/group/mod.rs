@@ -1,28 +1,28 @@
 //! One primary with its replicas, and every possible failover.
 //!
-//! This one is a model alone: no shipped code runs in it. It has what the scripts for masters with
-//! replicas do (`wire/script/replicas.rs`) and the connection's handling of `WAIT`
+//! This search uses a model alone: no shipped code runs in it. It models the scripts for masters
+//! with replicas (`wire/script/replicas.rs`) and the connection's handling of `WAIT`
 //! (`connection/confirming.rs`), and checks whether two clients that count votes in this way can
 //! ever hold one lock at once.
 //!
-//! - *Replication is asynchronous*: a write reaches each replica at any time, and its
-//!   acknowledgement is read by the primary at any time, also when the replica has been promoted
-//!   meanwhile. The end of a link is read after the acknowledgements before it.
+//! - *Replication is asynchronous*: a write reaches each replica at any time, and the primary reads
+//!   the acknowledgement at any time, also after the replica was promoted. The end of a link is
+//!   read after the acknowledgements before it.
 //! - *Any replica may be promoted at any time*, while its primary continues, and may lose its key
 //!   at that moment, because its clock was ahead. Any server may follow any primary from some time
 //!   on, and take its data. A server may restart without data.
-//! - *A primary's idea of its replicas* is its links, of which one replica may have two: `WAIT`
-//!   counts both, the script does not; lag is not modelled, because safety does not depend on it.
+//! - *What a primary knows of its replicas* is its links. One replica may have two links: `WAIT`
+//!   counts both, the script does not. Lag is not modelled, because safety does not depend on it.
 //! - *Requests* are executed when they are sent: validity counts from there, so a later execution
 //!   only shortens it. The answer arrives at any time, or never. A client may ask any server.
-//! - *Spares* follow no server at the beginning. If there are some, only they change sides, and
-//!   one replaces a server that has been promoted: that is outside the promises.
-//! - *Time* goes in ticks. A lock is valid for a tick less than its TTL, because of drift; keys and
-//!   quarantines may end a tick early.
+//! - *Spares* follow no server at the beginning. If there are spares, only they change sides, and
+//!   one of them replaces a server that has been promoted, which is outside the promises.
+//! - *Time* is counted in ticks. A lock is valid for a tick less than its TTL, because of drift;
+//!   keys and quarantines may end a tick early.
 //!
-//! Releases are left out: they only end what could refuse others. So are healing, which is an
-//! acquisition here, and raising, which moves no end. One lock, one group and two clients; the
-//! clocks end at the horizon.
+//! Releases are left out, because they only remove keys that could refuse others. Healing is left
+//! out because it would be an acquisition here, and raising because it moves no expiry. There are
+//! one lock, one group and two clients, and the clocks end at the horizon.
 
 mod state;
 
@@ -67,7 +67,7 @@ pub struct Group {
 pub enum GroupFlaw {
     /// No vote waits for replicas; the scripts check them.
     NoWait,
-    /// Votes wait for one replica less than is declared.
+    /// Votes wait for one replica fewer than declared.
     OneLess,
     /// Extensions do not wait for replicas.
     ExtensionsDoNotWait,
@@ -251,7 +251,8 @@ impl Group {
                 let now = state.now;
                 let client = state.client(client);
                 let Some(request) = client.request.take() else { return };
-                // An extension that is decided after the end revives nothing.
+                // An extension that is decided after the end of validity does not make the lock
+                // valid again.
                 if !request.extends || now < client.valid_until {
                     client.valid_until = client.valid_until.max(request.asked + TTL - 1);
                 }
@@ -297,7 +298,8 @@ impl Group {
         }
     }
 
-    /// The script, as `check_replicas` and `check_marker` begin it. Whether it says yes.
+    /// Executes the beginning of a script, `check_replicas` and `check_marker`. Returns whether it
+    /// says yes.
     fn execute(&self, state: &mut State, client: usize, request: Request, early: bool) -> bool {
         let now = state.now;
         let owner = u8::from(client > 0);

@@ -1,4 +1,4 @@
-//! One state of a group, reduced to what makes a difference.
+//! One state of a group, without what makes no difference.
 
 use super::{CLIENTS, Tick};
 
@@ -6,7 +6,7 @@ use super::{CLIENTS, Tick};
 pub(super) struct Data {
     /// The client that has the key, and when it ends.
     pub(super) key: Option<(u8, Tick)>,
-    /// The replication id in the marker, and from when on it votes.
+    /// The replication id in the marker, and from when on the server votes.
     pub(super) marker: Option<(u8, Tick)>,
 }
 
@@ -22,13 +22,13 @@ pub(super) struct Server {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Link {
     pub(super) replica: u8,
-    /// What it has yet to apply.
+    /// The changes that it has not applied yet.
     pub(super) stream: Vec<Data>,
     /// How many writes are behind the last acknowledgement that the primary has read.
     pub(super) unheard: u8,
-    /// It has stopped following, which the primary reads last.
+    /// Whether it has stopped following, which the primary reads last.
     pub(super) ended: bool,
-    /// How many writes it has not acknowledged then.
+    /// How many writes it had not acknowledged when it stopped.
     pub(super) lost: u8,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Request {
     pub(super) extends: bool,
     pub(super) server: u8,
     pub(super) asked: Tick,
-    /// How many writes have been made there since the script said yes.
+    /// How many writes the server has made since the script said yes.
     pub(super) since: u8,
 }
 
@@ -79,7 +79,7 @@ impl State {
         self.servers.get_mut(usize::from(server)).expect("a server of the group")
     }
 
-    /// Something was written.
+    /// A server has made a write: sends it to the replicas.
     pub(super) fn replicate(&mut self, server: u8) {
         let it = self.server_mut(server);
         let data = it.data;
@@ -109,7 +109,7 @@ impl State {
             for link in &mut server.links {
                 link.stream.iter_mut().for_each(tidy);
                 if !asked.contains(&Some(number)) {
-                    // No client asks about writes that are acknowledged by now.
+                    // No client waits for writes that are acknowledged by now.
                     link.unheard = link.unsent();
                 }
             }
@@ -132,8 +132,8 @@ impl State {
         self.ids - 1
     }
 
-    /// A server ends its role: the servers that it followed read its end later, and waiting clients
-    /// get an error at once.
+    /// A server ends its role. The servers that it followed read that later, and its waiting
+    /// clients get an error at once.
     pub(super) fn leave(&mut self, server: u8) {
         for link in self.servers.iter_mut().flat_map(|it| &mut it.links).filter(|it| it.replica == server) {
             if !link.ended {

@@ -1,4 +1,4 @@
-//! What both files of searches need.
+//! Helpers for the files of searches.
 #![allow(clippy::print_stdout)]
 
 use quorlock_search::{Counterexample, Report, Search, Violation};
@@ -12,7 +12,7 @@ pub(crate) fn run(search: &Search) -> Report {
     report
 }
 
-/// Every state was met, and each may be.
+/// Checks that every state was visited, without a violation.
 pub(crate) fn holds(search: &Search) -> Report {
     let report = run(search);
     assert_eq!(report.counterexample.as_ref().map(Counterexample::violation), None);
@@ -20,7 +20,7 @@ pub(crate) fn holds(search: &Search) -> Report {
     report
 }
 
-/// A state was met that must not be, after this many steps.
+/// Checks that this violation was found after this number of steps.
 pub(crate) fn fails(search: &Search, violation: Violation, steps: usize) -> Counterexample {
     let counterexample = run(search).counterexample.expect("a state that must not be");
     assert_eq!((counterexample.violation(), counterexample.steps()), (violation, steps));

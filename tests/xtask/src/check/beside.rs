@@ -1,4 +1,4 @@
-//! Steps that need processors, run beside the tests, which mostly wait.
+//! Steps that need processors. They run beside the tests, which mostly wait.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use crate::Outcome;
 use crate::process::{program, target};
 
-/// These steps in a process of the lowest priority, so that they take no time from the tests.
+/// A process of the lowest priority that runs these steps, so that they take no time from the
+/// tests.
 pub(super) struct Beside {
     child: Child,
     printed: PathBuf,
@@ -26,13 +27,14 @@ impl Beside {
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
-            // It is ended together with all that it has started.
+            // In its own group, so that it can be ended together with everything that it has
+            // started.
             .process_group(0)
             .spawn()?;
         Ok(Self { child, printed })
     }
 
-    /// Waits for its end, and prints what it has printed.
+    /// Waits for the end of the process, and prints its output.
     pub(super) fn finish(mut self) -> Outcome {
         let status = self.child.wait()?;
         print!("{}", fs::read_to_string(&self.printed)?);
@@ -45,7 +47,7 @@ impl Beside {
 }
 
 impl Drop for Beside {
-    /// Another step has failed.
+    /// Ends the process, because another step has failed.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let group = format!("-{}", self.child.id());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::Outcome;
 
-/// What a page links to, and what in it can be linked to.
+/// The links of a page, and the places in it to which others can link.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Page {
     links: BTreeSet<String>,
@@ -27,13 +27,13 @@ impl Page {
     }
 }
 
-/// Follows the links of all pages, those to other sites aside.
+/// Follows the links of all pages, except those to other sites.
 pub(super) fn links(folder: &Path) -> Outcome {
     let mut pages = BTreeMap::new();
     for file in fs::read_dir(folder)? {
         let name = file?.file_name().to_string_lossy().into_owned();
-        // The page that prints all chapters has their names with prefixes, and the one for missing
-        // pages is read at any address.
+        // The page with all chapters for printing has other names for their headings. The page for
+        // missing pages is shown at any address, so its links are not relative to its own.
         if name.ends_with(".html") && name != "print.html" && name != "404.html" {
             pages.insert(name.clone(), Page::read(&fs::read_to_string(folder.join(name))?));
         }

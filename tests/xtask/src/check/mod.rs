@@ -102,7 +102,7 @@ const STEPS: [Step; 26] = [
     },
     Step { name: "features", title: "Lints without features, and with each one", run: steps::features },
 ];
-/// In a run of all steps these run beside the tests, from this one on.
+/// In a run of all steps, these start with the step [`TESTS`] and run beside it and the later ones.
 const BESIDE: [&str; 3] = ["simulator", "loom", "features"];
 const TESTS: &str = "tests";
 

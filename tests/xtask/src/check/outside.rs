@@ -9,12 +9,12 @@ use super::book;
 use crate::Outcome;
 use crate::process::{program, read, run, target};
 
-/// The version that the words in `typos.toml` were chosen with.
+/// The version of typos with which the words in `typos.toml` were chosen.
 const TYPOS: &str = "1.52.0";
-/// The version that the book was last looked at with.
+/// The version of mdBook with which the book was last read.
 const MDBOOK: &str = "0.5.4";
 
-/// Looks for misspelt words: with the `typos` on PATH, or else with one of its own.
+/// Looks for misspelt words, with the `typos` on PATH, or else with one that it installs.
 pub(super) fn spelling() -> Outcome {
     let typos = if version("typos").is_ok() { PathBuf::from("typos") } else { own_typos()? };
     let typos = typos.to_string_lossy();
@@ -34,7 +34,7 @@ fn own_typos() -> Outcome<PathBuf> {
         return Ok(typos);
     }
     install_typos(&folder).map_err(|error| {
-        // What is half installed would be taken for installed. If it cannot be removed, the next
+        // An incomplete installation would count as installed. If it cannot be removed, the next
         // installation says why.
         let _ = fs::remove_dir_all(&folder);
         NotRun(format!("typos is not on PATH and could not be installed with pip ({error})"))

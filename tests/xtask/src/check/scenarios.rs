@@ -20,16 +20,17 @@ const EXAMPLES: [&str; 14] = [
     "rate_limiter",
     "refreshed_token",
 ];
-/// Those that take the URLs of masters as arguments.
+/// The examples that take the URLs of masters as arguments.
 const WITH_MASTERS: [&str; 4] = ["blocking", "smol", "tokio", "by_hand"];
-/// Those that run on a group with Sentinels.
+/// The examples that run on a group with Sentinels.
 const ON_A_GROUP: [&str; 1] = ["cron_sentinel"];
-/// As the tests are built: for one package alone the examples and scenarios would be built again.
+/// Built with the same options as the tests: for one package alone, the examples and scenarios
+/// would be built again.
 const SCENARIOS: [&str; 5] = ["test", "--workspace", "--all-features", "--test", "scenarios"];
 
 pub(super) fn examples() -> Outcome {
-    // They are not run by cargo: a cargo that runs below another one builds some things again,
-    // because the other one sets variables.
+    // The examples are not run by cargo: the outer cargo sets variables because of which an inner
+    // cargo would build some things again.
     let all = EXAMPLES.iter().chain(&WITH_MASTERS).chain(&ON_A_GROUP).chain(&["on_masters"]);
     let names = all.flat_map(|example| ["--example", example]);
     run(cargo(&["build", "--quiet", "--all-features"]).args(names))?;

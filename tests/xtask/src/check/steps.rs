@@ -33,7 +33,7 @@ pub(super) fn docs() -> Outcome {
     run(cargo(&["doc", "--workspace", "--no-deps", "--all-features"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// The exit code of `.ci/surface` where it cannot compare.
+/// The exit code of `.ci/surface` if it cannot compare.
 const NOT_COMPARED: i32 = 3;
 
 pub(super) fn surface() -> Outcome {
@@ -125,7 +125,7 @@ mod tests {
         };
         let (allowed, listed) = (between(&deny, "allow = [", "]"), between(&script, "ALLOWED = {", "}"));
         assert_eq!(allowed, listed);
-        // A package, then the reason.
+        // Each entry is a package and then the reason.
         assert_eq!(between(&deny, "skip = [", "]"), between(&script, "TWICE = {", "}"));
     }
 }

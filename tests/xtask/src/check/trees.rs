@@ -1,4 +1,4 @@
-//! What may be in the dependency trees.
+//! Checks which packages are in the dependency trees.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn refuse(tree: &str, why: &str, is_refused: impl Fn(&str) -> bool) -> Outcome {
     if refused.is_empty() { Ok(()) } else { Err(format!("{why}:\n{}", refused.join("\n")).into()) }
 }
 
-/// The beginnings of the names of packages that ask something of the system.
+/// The beginnings of the names of packages that make system calls.
 const IMPURE: [&str; 15] = [
     "tokio",
     "smol",

@@ -7,13 +7,13 @@ use super::PACKAGES;
 use crate::Outcome;
 use crate::process::{files, root};
 
-/// Tests of some packages.
+/// A selection of tests in some packages.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Tests {
     packages: Vec<&'static str>,
-    /// One program of integration tests, or none for all.
+    /// One program of integration tests; `None` for all programs.
     program: Option<String>,
-    /// The tests by their full names, or none for all.
+    /// The full names of the tests; empty for all tests.
     names: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl Tests {
         Self { packages: packages.to_vec(), program: None, names: Vec::new() }
     }
 
-    /// What cargo is told to build or run them.
+    /// The arguments with which cargo builds or runs them.
     pub(super) fn arguments(&self, word: &str) -> Vec<String> {
         let mut arguments: Vec<_> = ["test", "--profile", "mutants", word].map(str::to_owned).to_vec();
         for package in &self.packages {

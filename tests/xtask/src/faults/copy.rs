@@ -13,7 +13,8 @@ use crate::Outcome;
 use crate::check::models;
 use crate::process::{files, root, run};
 
-/// A test that spins may also gather memory until the machine has none. In KiB.
+/// The memory limit of a test, in KiB. A test that spins may also allocate until the machine has no
+/// memory left.
 const MOST_MEMORY: u64 = 12 << 20;
 
 /// How a command ended.
@@ -21,7 +22,7 @@ const MOST_MEMORY: u64 = 12 << 20;
 pub(super) enum Ended {
     Well,
     Badly,
-    /// It had to be ended when its time was up.
+    /// It was killed when its time was up.
     Never,
 }
 
@@ -58,8 +59,8 @@ impl Copy {
         Ok(Self { place, sources: sources.finish() })
     }
 
-    /// Says whether a result is still valid, and whether it is one of all tests or of the core's
-    /// alone.
+    /// A number that tells whether a result is still valid, and whether it is of all tests or of
+    /// the core's alone.
     pub(super) fn fingerprint(&self, fault: &Fault, core_only: bool) -> u64 {
         let mut print = DefaultHasher::new();
         (self.sources, &fault.patch, core_only).hash(&mut print);
@@ -84,8 +85,8 @@ impl Copy {
     fn git_apply(&self, fault: &Fault, options: &[&str]) -> Outcome {
         let mut git = Command::new("git");
         git.current_dir(self.place.join("tree")).arg("apply").args(options).arg(root().join(fault.path()));
-        // Git must not take the copy for a part of the repository around it: it would skip the
-        // patch without a word.
+        // Git must not treat the copy as a part of the repository around it: it would skip the
+        // patch silently.
         let said = git.env("GIT_CEILING_DIRECTORIES", &self.place).output()?;
         if !said.status.success() || fault.files().next().is_none() {
             let text = String::from_utf8_lossy(&said.stderr);
@@ -117,7 +118,8 @@ impl Copy {
             .args(arguments)
             .current_dir(self.place.join("tree"))
             .env("CARGO_TARGET_DIR", self.place.join("build"))
-            // The same cases in each run, and none that an earlier fault left behind.
+            // Use the same random cases in each run, and none that an earlier fault has left
+            // behind.
             .envs([("PROPTEST_RNG_SEED", "1"), ("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")])
             .env("PROPTEST_MAX_SHRINK_ITERS", "0")
             .stdout(log.try_clone()?)
@@ -131,7 +133,7 @@ impl Copy {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        // With cargo's children: they are what spins.
+        // Kill cargo's children too: they are the processes that spin.
         run(Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]))?;
         child.wait()?;
         Ok(Ended::Never)
@@ -141,7 +143,7 @@ impl Copy {
     pub(super) fn models(&self, filter: &[String]) -> Outcome<String> {
         let filter: Vec<_> = filter.iter().map(String::as_str).collect();
         let mut cargo = models(&self.place.join("tree"), &filter);
-        // From one fault to the next little changes.
+        // Incremental, because little changes from one fault to the next.
         let said = cargo.envs([("CARGO_INCREMENTAL", "1"), ("RUST_BACKTRACE", "0")]).output()?;
         let log = String::from_utf8_lossy(&said.stdout).into_owned();
         if log.contains("test result:") {

@@ -10,7 +10,8 @@ use crate::process::root;
 pub(super) enum Kind {
     /// Tests: the faults of `tests/mutants`.
     Tests,
-    /// loom's models: the faults of `tests/loom`. The name begins with the part that it is in.
+    /// loom's models: the faults of `tests/loom`. The name of such a fault begins with the part of
+    /// the code that it is in.
     Models,
 }
 

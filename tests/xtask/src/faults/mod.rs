@@ -1,4 +1,5 @@
-//! Applies known faults, one at a time, to a copy of the workspace, and looks whether a test fails.
+//! Applies known faults, one at a time, to a copy of the workspace, and checks whether a test
+//! fails.
 //!
 //! Each file of `tests/mutants` and `tests/loom` is one fault: a line that says what it does, then
 //! a patch of the real source. Faults of `tests/mutants` are run against tests, those of
@@ -35,7 +36,8 @@ cargo xtask faults --list                lists all faults
 
 --quick runs the tests of the simulation and of the search only where the core's tests find nothing.";
 
-/// The tests take seconds; a fault that keeps them busy for longer makes them spin.
+/// The time limit of the tests, which take seconds: a fault that keeps them busy for longer makes
+/// them spin.
 const LONGEST_TEST: Duration = Duration::from_secs(120);
 const LONGEST_BUILD: Duration = Duration::from_secs(900);
 /// The packages whose tests look for faults, the quickest first.

@@ -1,4 +1,4 @@
-//! What was found so far, also by earlier runs and by other shards.
+//! The results so far, including those of earlier runs and of other shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -65,7 +65,8 @@ impl Results {
         Ok(Self { file, found: text.lines().filter_map(Found::from_line).collect() })
     }
 
-    /// A result of all tests, or of the core's alone if these are enough.
+    /// The result for a fault, if there is a valid one: of all tests, or of the core's alone if
+    /// these are enough.
     pub(super) fn of(&self, copy: &Copy, fault: &Fault, quick: bool) -> Option<&Found> {
         let with = |core_only| {
             let print = copy.fingerprint(fault, core_only);

@@ -1,4 +1,4 @@
-//! What is locked, and how.
+//! The options that name what is locked, and how.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,18 +12,19 @@ use quorlock_core::Targets;
 use super::common::{Resource, resource};
 use crate::subject::Subject;
 
-/// What is locked, and how: one resource or several, alone or with others.
+/// What is locked: one resource, several, or a permit; exclusively or shared.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Claim {
-    /// Read RESOURCE, and what --also names: others with --shared hold it at the same time, and
-    /// those without are kept out
+    /// Hold RESOURCE, and what --also names, as a reader: others with --shared may hold it at the
+    /// same time, and those without are kept out
     #[arg(long, conflicts_with = "permits")]
     shared: bool,
     /// Take one of K permits of RESOURCE, which at most K clients hold at the same time. A lock
-    /// with the same name is independent of it. All clients should give the same K
+    /// with the same name is independent of the permits. All clients should give the same K
     #[arg(long, value_name = "K", value_parser = permits, conflicts_with = "also")]
     permits: Option<u32>,
-    /// Lock this resource too, all or none; repeat the option for each resource
+    /// Lock this resource too: all resources are locked or none; repeat the option for each
+    /// resource
     #[arg(long, value_name = "RESOURCE", value_parser = OsStringValueParser::new().try_map(resource))]
     also: Vec<OsString>,
     #[command(flatten)]
@@ -48,27 +49,28 @@ impl Claim {
         all.filter(|name| seen.insert(*name)).collect()
     }
 
-    /// What is locked under one token, if it is no permit.
+    /// The resources that are locked under one token. Not for permits.
     pub(crate) fn targets(&self) -> Vec<Target> {
         let target = if self.shared { Target::read } else { Target::write };
         self.names().into_iter().map(target).collect()
     }
 
-    /// How many permits there are, if it is one of them.
+    /// The number of permits, if one of them is requested.
     pub(crate) fn permits(&self) -> Option<u32> {
         self.permits
     }
 
-    /// Whether it is one resource that is not shared.
+    /// Whether one resource is locked, exclusively.
     pub(crate) fn is_plain(&self) -> bool {
         !self.shared && self.permits.is_none() && self.names().len() == 1
     }
 
-    /// What it is called.
+    /// The names for messages and JSON.
     pub(crate) fn subject(&self) -> Subject {
         let names = self.names();
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-        // As the library calls it: the first name in the order of the keys.
+        // The name comes first that is first in the order of the keys, as in the library's
+        // messages.
         let first = text(names.iter().min().copied().unwrap_or_default());
         let name = match names.len() - 1 {
             0 => first,
@@ -79,13 +81,13 @@ impl Claim {
         Subject { name, resource, also, is_shared: self.shared, permits: self.permits }
     }
 
-    /// Whether its keys can be kept by a release with its token alone.
+    /// Checks that a release, which knows only the token, can keep the keys.
     pub(super) fn check_kept(&self) -> Result<(), String> {
         if self.is_plain() {
             return Ok(());
         }
-        Err("--keep-for is for one lock that is not shared: leave it out, or --shared, --permits and --also; \
-             quorlock run --at-least keeps the others."
+        Err("--keep-for is for one lock that is not shared: leave out either --keep-for, or --shared, --permits and \
+             --also; quorlock run --at-least keeps such locks."
             .to_owned())
     }
 }

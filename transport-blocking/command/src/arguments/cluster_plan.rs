@@ -12,8 +12,8 @@ use super::common::{Hidden, Masters, url};
 /// fails over, if their tags are on different masters. This command asks a node which slots each
 /// master has, and prints a URL for each tag. It changes nothing.
 ///
-/// Slots that are moved later can bring two tags together. These two then have one vote, which
-/// Quorlock reports; nothing else changes.
+/// If slots are moved later, two tags can end up on one master. These two then have one vote
+/// together, which Quorlock reports; nothing else changes.
 ///
 /// URL is any node, such as redis://host:7000, or a redis+cluster:// URL with several. A password
 /// in it is used but not printed: PASSWORD is in its place.
@@ -34,7 +34,8 @@ pub(crate) struct ClusterPlanArguments {
 }
 
 impl ClusterPlanArguments {
-    /// What the environment may fill in, with the node after the command among those of `-m`.
+    /// Adds the node that is named after the options to those of `-m`, and returns what the
+    /// environment may complete.
     pub(super) fn incomplete(&mut self) -> &mut Masters {
         self.nodes.add(std::mem::take(&mut self.named));
         &mut self.nodes

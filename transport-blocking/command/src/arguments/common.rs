@@ -36,7 +36,7 @@ pub(crate) struct Masters {
     pub(crate) tls: TlsArguments,
 }
 
-/// How masters are reached whose URLs begin with rediss://.
+/// How masters with rediss:// URLs are reached.
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct TlsArguments {
     /// With rediss:// URLs, a PEM file of the issuers to trust instead of the system's
@@ -48,8 +48,8 @@ pub(crate) struct TlsArguments {
     /// With rediss:// URLs, a PEM file of the private key of --cert
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// With rediss:// URLs, the name that the masters' certificates must have, where it is not the
-    /// host
+    /// With rediss:// URLs, the name that the masters' certificates must have, if it is not the
+    /// host of the URL
     #[arg(long, value_name = "NAME")]
     sni: Option<String>,
     /// Accept any certificate: anyone on the way can then read passwords and change locks
@@ -78,7 +78,7 @@ impl TlsArguments {
         }
     }
 
-    /// What these options say; `None` if none is given.
+    /// Returns the TLS settings of these options; `None` if no option is given.
     pub(crate) fn security(&self) -> Result<Option<Tls>, TlsError> {
         if *self == Self::default() {
             return Ok(None);
@@ -101,12 +101,12 @@ impl TlsArguments {
 }
 
 impl Masters {
-    /// Their URLs, as they were given.
+    /// The masters' URLs, as they were given.
     pub(crate) fn urls(&self) -> impl Iterator<Item = &str> + Clone {
         self.urls.iter().map(|Hidden(url)| url.as_str())
     }
 
-    /// Adds masters that are named elsewhere.
+    /// Adds masters that were named without `-m`.
     pub(super) fn add(&mut self, named: Vec<Hidden<String>>) {
         self.urls.extend(named);
     }
@@ -134,7 +134,7 @@ pub(super) fn url(given: OsString) -> Result<Hidden<String>, &'static str> {
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Guarded {
     /// Do not let a master that lost its data vote for this time: the longest TTL that any client
-    /// of these masters uses. All clients must give the same; see quorlock bootstrap
+    /// of these masters uses. All clients must give the same time; see quorlock bootstrap
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) restart_guard: Option<Duration>,
     /// With the restart guard, accept masters with this maxmemory-policy too; repeat the option for
@@ -144,10 +144,10 @@ pub(crate) struct Guarded {
 }
 
 pub(super) fn policy(name: &str) -> Result<EvictionPolicy, &'static str> {
-    EvictionPolicy::named(name).ok_or("needs a policy as maxmemory-policy has it, such as volatile-ttl")
+    EvictionPolicy::named(name).ok_or("needs a value of maxmemory-policy, such as volatile-ttl")
 }
 
-/// Everything that a configuration is made of.
+/// The settings from which a configuration is built.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a> {
     /// The masters.
@@ -156,27 +156,28 @@ pub(crate) struct Terms<'a> {
     pub(crate) prefix: &'a str,
     /// How long a grant lasts on the masters.
     pub(crate) ttl: Duration,
-    /// Whether locks are granted or extended, and not only asked about, released and cleared.
+    /// Whether the subcommand grants or extends locks, rather than only inspecting or releasing
+    /// them.
     pub(crate) grants: bool,
     /// The longest TTL of the whole fleet, if the restart guard is on.
     pub(crate) restart_guard: Option<Duration>,
-    /// What servers may do when their memory is full, although the restart guard is on.
+    /// Eviction policies that are accepted although the restart guard is on.
     pub(crate) evictions: &'a [EvictionPolicy],
 }
 
 impl<'a> Terms<'a> {
-    /// For subcommands that grant and extend nothing, about one lock.
+    /// The settings of a subcommand about one lock that grants and extends nothing.
     pub(crate) fn plain(masters: &'a Masters, resource: &'a Resource) -> Self {
         Self::of(masters, &resource.prefix)
     }
 
-    /// The same where no lock is named.
+    /// The same for a subcommand that names no lock.
     pub(crate) fn of(masters: &'a Masters, prefix: &'a Prefix) -> Self {
         let prefix = prefix.as_str();
         Self { masters, prefix, ttl: DEFAULT_TTL, grants: false, restart_guard: None, evictions: &[] }
     }
 
-    /// The same for subcommands that grant or extend for this TTL.
+    /// The same for a subcommand that grants or extends locks for this TTL.
     pub(crate) fn granting(self, ttl: Duration, guarded: &'a Guarded) -> Self {
         let Guarded { restart_guard, allow_eviction } = guarded;
         Self { ttl, grants: true, restart_guard: *restart_guard, evictions: allow_eviction, ..self }
@@ -198,16 +199,16 @@ pub(crate) struct Seek {
     /// Try once. Without -w and -n: wait until the lock is acquired
     #[arg(short, long)]
     no_wait: bool,
-    /// The exit code when another client holds the lock. With 0 that is no error: -q does not
-    /// mention it
+    /// The exit code when another client holds the lock. With 0 it is no error, and -q prints
+    /// nothing about it
     #[arg(short = 'E', long, value_name = "N", default_value = "1", value_parser = exit_code)]
     pub(crate) conflict_exit_code: u8,
     /// Get a fencing token, which is larger than those of all earlier grants, for a store that
     /// refuses smaller ones
     #[arg(long)]
     pub(crate) fenced: bool,
-    /// Wait in one queue with all clients that do so: first come, first served. For a lock of one
-    /// resource that is not shared
+    /// Wait in one queue with all other clients that use --fair: first come, first served. Only for
+    /// a lock of one resource that is not shared
     #[arg(long, conflicts_with_all = ["shared", "permits", "also"])]
     pub(crate) fair: bool,
     #[command(flatten)]
@@ -229,7 +230,7 @@ fn exit_code(text: &str) -> Result<u8, &'static str> {
     text.parse().map_err(|_| "needs a number from 0 to 255")
 }
 
-/// Whether keys may be kept for this time.
+/// Checks that `option` asks to keep keys no longer than the longest TTL.
 pub(super) fn check_kept(option: &str, span: Duration) -> Result<(), String> {
     let longest = Ttl::MAX;
     if span <= longest {
@@ -250,7 +251,7 @@ pub(crate) enum Wait {
     OneTry,
 }
 
-/// A resource and what its key begins with.
+/// The name of a lock, and the prefix of its key.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Resource {
     /// The name of the lock
@@ -282,7 +283,7 @@ impl Prefix {
         self.prefix.as_deref().unwrap_or_default()
     }
 
-    /// Takes the prefix of the environment if no option says it.
+    /// Takes the prefix of the environment if no option sets it.
     pub(super) fn complete(&mut self, environment: &Environment) -> Result<(), String> {
         if self.prefix.is_none() {
             self.prefix = environment.prefix()?;
@@ -295,7 +296,7 @@ pub(super) fn resource(name: OsString) -> Result<OsString, &'static str> {
     if name.is_empty() { Err("is empty: give the lock a name") } else { Ok(name) }
 }
 
-/// How much is said, and how.
+/// How much is printed, and whether as JSON.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Speech {
     /// Print only errors
@@ -310,19 +311,19 @@ pub(crate) struct Speech {
 }
 
 impl Speech {
-    /// Standard error, as these options want it.
+    /// Returns the output on standard error that these options describe.
     pub(crate) fn output(&self) -> Output {
         self.output_with(0)
     }
 
-    /// The same as if `-v` had been given `more` times more.
+    /// Returns the output as if `-v` had been given `more` times more.
     pub(crate) fn output_with(&self, more: u8) -> Output {
         let verbosity =
             if self.quiet { Verbosity::Quiet } else { Verbosity::Normal(self.verbose.saturating_add(more)) };
         Output::new(verbosity, self.json)
     }
 
-    /// Whether JSON is wanted.
+    /// Whether to print JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }

@@ -20,8 +20,8 @@ use super::common::{Guarded, Hidden, Masters, Prefix, Terms, resource, url};
 /// Permissions are those of the user in each URL. If they are restricted to some keys, give
 /// --prefix, and the name of a lock with --resource. Passwords are never printed.
 ///
-/// A master that does not answer delays nothing: the whole command takes at most nine seconds, and
-/// about one second if all answer.
+/// If all masters answer, the command takes about one second. It waits for masters that do not
+/// answer, but never takes longer than nine seconds.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/doctor.txt"))]
 pub(crate) struct DoctorArguments {
@@ -34,7 +34,7 @@ pub(crate) struct DoctorArguments {
     guarded: Guarded,
     #[command(flatten)]
     prefix: Prefix,
-    /// The name of a lock, for permissions that allow some keys only
+    /// The name of a lock: the permissions for its keys are checked
     #[arg(
         long,
         value_name = "RESOURCE",
@@ -48,9 +48,9 @@ pub(crate) struct DoctorArguments {
 }
 
 impl DoctorArguments {
-    /// The masters, and what applies to locks there.
+    /// Returns the settings from which the configuration is built.
     pub(crate) fn terms(&self) -> Terms<'_> {
-        // As long as any TTL under the guard may be; nothing is granted here.
+        // Nothing is granted here. With the guard, the TTL must not be longer than the guard's.
         let ttl = self.guarded.restart_guard.unwrap_or(Duration::from_secs(10));
         Terms::of(&self.masters, &self.prefix).granting(ttl, &self.guarded)
     }
@@ -60,8 +60,8 @@ impl DoctorArguments {
         OsStr::as_bytes(&self.resource)
     }
 
-    /// What the environment may fill in, with the masters that follow the command among those of
-    /// `-m`.
+    /// Adds the masters that are named after the options to those of `-m`, and returns what the
+    /// environment may complete.
     pub(super) fn incomplete(&mut self) -> (&mut Masters, &mut Prefix) {
         self.masters.add(std::mem::take(&mut self.named));
         (&mut self.masters, &mut self.prefix)

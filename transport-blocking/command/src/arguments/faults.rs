@@ -1,4 +1,4 @@
-//! `--fault`: what goes wrong, where and when, in one word.
+//! Parses `--fault`, whose value says in one word what goes wrong, where and when.
 
 use std::time::Duration;
 
@@ -24,13 +24,14 @@ const KINDS: [(&str, char, bool); 13] = [
     ("cut", 'p', false),
 ];
 
-/// By how much the clock of a `fast` master gains: ten times what may be between any two clocks.
+/// By how much the clock of a `fast` master gains: ten times the difference that validity allows
+/// for between any two clocks.
 const FAST_PPM: i32 = 100_000;
 
 /// Reads `KIND:WHO@WHEN+SPAN`. The error is the rest of a sentence that begins with the name of the
 /// option.
 ///
-/// The numbers are looked at where it is known how many clients and masters there are.
+/// The caller checks the numbers of clients and masters, because it knows how many there are.
 pub(super) fn parse(text: &str) -> Result<(When, Fault), String> {
     let form = "is written KIND:WHO@WHEN or KIND:WHO@WHEN+SPAN, such as hang:1@300ms+2s";
     let (kind, rest) = text.split_once(':').ok_or(form)?;
@@ -105,7 +106,7 @@ pub(super) fn named(fault: Fault) -> (usize, usize) {
     }
 }
 
-/// A fault as it is written for the option, if it can be; or else as it is called in the library.
+/// A fault as the option writes it. If the option cannot express it, the library's `Debug` form.
 pub(crate) fn shown(when: When, fault: Fault) -> String {
     let When::At(at) = when else { return format!("{fault:?} {when:?}") };
     let lasting = |kind: &str, who: String, span: Duration| format!("--fault {kind}:{who}@{at:?}+{span:?}");

@@ -33,9 +33,10 @@ pub(crate) use self::subcommands::{
 ///
 /// A lock is held while more than half of the masters have its key. The masters are independent of
 /// each other. All clients of a lock use the same masters. Name each one with -m URL, or all of
-/// them in the variable QUORLOCK_MASTERS. A master with replicas says so in its URL; the primary of
-/// a group with Sentinels is redis+sentinel://host:port/GROUP?replicas=2, and the owner of a tag's
-/// slot in a Redis Cluster is redis+cluster://host:port/?tag=q0&replicas=1.
+/// them in the variable QUORLOCK_MASTERS. If a master has replicas, declare their number in its
+/// URL, with replicas=. The URL of the primary of a group with Sentinels is
+/// redis+sentinel://host:port/GROUP?replicas=2, and that of the owner of a tag's slot in a Redis
+/// Cluster is redis+cluster://host:port/?tag=q0&replicas=1.
 #[derive(Debug, Parser)]
 #[command(
     name = "quorlock",
@@ -156,8 +157,8 @@ pub(crate) fn described() -> clap::Command {
     })
 }
 
-/// The same for parsing: `-h` and `--help` print the same text, with the description above the
-/// options.
+/// The command line for parsing. In it, `-h` and `--help` print the same text, with the description
+/// above the options.
 fn command() -> clap::Command {
     let fold = |command: clap::Command| {
         let description = command.get_long_about().map(ToString::to_string).unwrap_or_default();

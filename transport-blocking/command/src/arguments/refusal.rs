@@ -68,7 +68,7 @@ fn is_behind_dashes(option: &str, words: &[OsString]) -> bool {
     matches!((dashes, place), (Some(dashes), Some(place)) if dashes < place)
 }
 
-/// About a command line that begins with no subcommand.
+/// The sentence about a command line that does not begin with a subcommand.
 fn outside(error: &Error, root: &Command) -> String {
     let all: Vec<_> = root.get_subcommands().map(Command::get_name).collect();
     let example = "write quorlock run [OPTIONS] RESOURCE COMMAND, or quorlock --help";
@@ -86,7 +86,7 @@ fn outside(error: &Error, root: &Command) -> String {
     }
 }
 
-/// About an option that the subcommand does not have.
+/// The sentence about an option that the subcommand does not have.
 fn unknown(error: &Error, root: &Command, subcommand: &Command, option: &str) -> String {
     let name = subcommand.get_name();
     let suggested = strings(error, ContextKind::SuggestedArg);
@@ -108,7 +108,7 @@ fn unknown(error: &Error, root: &Command, subcommand: &Command, option: &str) ->
     }
 }
 
-/// What to know about words behind the last one that a subcommand takes.
+/// A hint about arguments beyond those that a subcommand takes.
 fn surplus(subcommand: &str) -> String {
     match subcommand {
         "acquire" => " To run a command under the lock, use quorlock run.".to_owned(),
@@ -131,7 +131,7 @@ fn owners<'a>(root: &'a Command, option: &str) -> Vec<&'a str> {
     root.get_subcommands().filter(has_it).map(Command::get_name).collect()
 }
 
-/// The option that an error is about, if it has the form of one: what else is there may be a
+/// The option that an error is about, if it has the form of an option: anything else may be a
 /// secret.
 fn option(error: &Error, kind: ContextKind) -> Option<String> {
     let named = strings(error, kind);
@@ -143,14 +143,14 @@ fn option(error: &Error, kind: ContextKind) -> Option<String> {
     (is_plain && !letters.is_empty()).then(|| named.to_owned())
 }
 
-/// The argument without its own name that an error is about, such as `RESOURCE`.
+/// The positional argument that an error is about, such as `RESOURCE`.
 fn placeholder(error: &Error) -> Option<String> {
     let named = strings(error, ContextKind::InvalidArg);
     let inner = named.first()?.trim_start_matches(['[', '<']).split([']', '>']).next()?;
     (inner.bytes().all(|byte| byte.is_ascii_uppercase()) && !inner.is_empty()).then(|| inner.to_owned())
 }
 
-/// `--wait <DURATION>` without the value after the option; `<RESOURCE>` without its brackets.
+/// Returns `--wait` for `--wait <DURATION>`, and `RESOURCE` for `<RESOURCE>`.
 fn bare(argument: &str) -> &str {
     argument.split([' ', '=']).next().unwrap_or_default().trim_matches(['[', ']', '<', '>', '.'])
 }

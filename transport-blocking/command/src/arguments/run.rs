@@ -16,8 +16,8 @@ use crate::duration;
 /// COMMAND is ended before another client can hold the lock. Everything after COMMAND belongs to
 /// COMMAND.
 ///
-/// The masters are independent of each other. To try it without any, quorlock master serves some;
-/// see quorlock master --help.
+/// The masters are independent of each other. To try it without servers, start masters with
+/// quorlock master; see quorlock master --help.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(
     override_usage = "quorlock run [OPTIONS] RESOURCE [--] COMMAND [ARG]...",
@@ -34,13 +34,14 @@ pub(crate) struct RunArguments {
     /// Hold the lock no longer than this: then COMMAND gets TERM, and KILL when the lock runs out
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) max_hold: Option<Duration>,
-    /// Keep others out until this time since the grant, even if COMMAND ends sooner: quorlock ends
-    /// then, and the lock expires later. For jobs that all machines start at the same time, with
-    /// clocks that differ a little
+    /// Keep others out for at least this time, counted from the grant. If COMMAND ends sooner,
+    /// quorlock ends with it, and the lock expires later. For jobs that all machines start at the
+    /// same time, by clocks that differ a little
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) at_least: Option<Duration>,
-    /// How long before the lock runs out COMMAND gets TERM; it gets KILL shortly before the lock
-    /// runs out. Less than half of the TTL; by default a quarter of it or 2s, whichever is shorter
+    /// Send TERM to COMMAND this long before the lock runs out, and KILL shortly before it does.
+    /// Must be less than half of the TTL; by default a quarter of the TTL or 2s, whichever is
+    /// shorter
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     grace: Option<Duration>,
     /// Let renewals put the lock back on masters that lost it
@@ -62,7 +63,7 @@ pub(crate) struct RunArguments {
 }
 
 impl RunArguments {
-    /// The masters, and what applies to locks there.
+    /// Returns the settings from which the configuration is built.
     pub(crate) fn terms(&self) -> Terms<'_> {
         Terms::plain(&self.masters, self.seek.claim.resource()).granting(self.seek.ttl, &self.guarded)
     }

@@ -43,10 +43,10 @@ pub(crate) struct SimulateArguments {
     /// Print all that happened, even if no promise was broken
     #[arg(long, conflicts_with = "mermaid")]
     pub(crate) timeline: bool,
-    /// Print it as a Mermaid diagram, and nothing else
+    /// Print the run as a Mermaid diagram, and nothing else
     #[arg(long)]
     pub(crate) mermaid: bool,
-    /// Draw it into this file
+    /// Draw the run into this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
@@ -75,7 +75,7 @@ pub(crate) struct WorldOptions {
     /// What goes wrong; repeat the option for each fault
     #[arg(long = "fault", value_name = "FAULT", value_parser = faults::parse)]
     pub(crate) faults: Vec<(When, Fault)>,
-    /// Generate all of that from the seed
+    /// Generate all of these options from the seed
     #[arg(
         long,
         conflicts_with_all = ["masters", "clients", "ttl", "fenced", "restart_guard", "faults"],
@@ -108,7 +108,7 @@ impl SimulateArguments {
             let (client, master) = faults::named(*fault);
             if client >= *clients || master >= *masters {
                 return Err(format!(
-                    "{} names one that does not exist: clients are numbered 0 to {}, masters 0 to {}.",
+                    "{} names a client or a master that does not exist: clients are numbered 0 to {}, masters 0 to {}.",
                     faults::shown(*when, *fault),
                     clients - 1,
                     masters - 1

@@ -40,7 +40,7 @@ impl AcquireArguments {
     }
 }
 
-/// Make a lock that quorlock acquire took last longer
+/// Extend a lock that quorlock acquire took
 ///
 /// Makes the lock RESOURCE last for the TTL from now on, if more than half of the masters still
 /// have its key with the token in QUORLOCK_TOKEN. The lock stays held, and nothing is printed. If
@@ -73,14 +73,13 @@ impl ExtendArguments {
 ///
 /// Deletes the key of RESOURCE on all masters that have it with the token in QUORLOCK_TOKEN, and
 /// reports whether the lock was held until now. Nothing is printed if it was. Give --shared,
-/// --permits and --also as they were given to quorlock acquire; other readers keep what they have.
+/// --permits and --also as they were given to quorlock acquire; other readers keep the lock.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/release.txt"))]
 pub(crate) struct ReleaseArguments {
     #[command(flatten)]
     pub(crate) masters: Masters,
-    /// Keep others out for this time from now on, instead of deleting the key: the lock ends by
-    /// itself
+    /// Keep others out for this time from now on, instead of deleting the key: the key then expires
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     pub(crate) keep_for: Option<Duration>,
     #[command(flatten)]
@@ -99,20 +98,20 @@ impl ReleaseArguments {
 
 /// Show what each master reports about a lock
 ///
-/// Asks all masters at once, and changes nothing there. The first line sums the answers up: whether
-/// one holder has the lock on a quorum of masters and how much longer, whether it is free, or why
-/// that is not known. A line for each master follows: its key, whether it votes, its server and
-/// version, its role, its uptime.
+/// Asks all masters at once, and changes nothing there. The first line sums up the answers: whether
+/// one holder has the lock on a quorum of masters, and for how much longer; whether the lock is
+/// free; or why neither is known. A line for each master follows: its key, whether it votes, its
+/// server and version, its role, its uptime.
 ///
-/// For a shared lock, the first line says how many readers, or how many of which group, have it,
-/// when the last of them ends, and whether a writer waits. With --permits K it says which permits
-/// of the semaphore RESOURCE are held, and a line for each of these says for how long.
+/// For a shared lock, the first line says how many readers have it, or how many members of which
+/// group, when the last of them ends, and whether a writer waits. With --permits K it says which
+/// permits of the semaphore RESOURCE are held, and a line for each of these says for how long.
 ///
 /// Holders are called holder a, holder b and so on: the same letter is the same token. A key with
 /// the token in QUORLOCK_TOKEN, which run and acquire set, is called ours. Tokens and passwords are
 /// never printed.
 ///
-/// A master that does not answer delays nothing: the whole command takes at most two seconds.
+/// The command waits for masters that do not answer, but never takes longer than two seconds.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/status.txt"))]
 pub(crate) struct StatusArguments {
@@ -133,7 +132,7 @@ pub(crate) struct StatusArguments {
 
 /// Delete a lock that another client holds
 ///
-/// Deletes the key of RESOURCE on all masters, without its token. This is for a lock whose holder
+/// Deletes the key of RESOURCE on all masters. No token is needed. This is for a lock whose holder
 /// is known to be dead and whose TTL is long. A key that is not a string is not a lock, and is
 /// never deleted. If the lock is shared, all readers lose it.
 ///
@@ -149,7 +148,7 @@ pub(crate) struct StatusArguments {
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/force-release.txt"))]
 pub(crate) struct ForceReleaseArguments {
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long = "yes-delete-it-whoever-holds-it")]
     pub(crate) is_confirmed: bool,
     /// RESOURCE is a semaphore with K permits, not a lock
@@ -173,14 +172,14 @@ pub(crate) struct ForceReleaseArguments {
 /// nothing can be locked yet, so that they vote at once. If all of them vote already, it changes
 /// nothing.
 ///
-/// Call it only if that is true: for masters that no client has used before. If some of them vote
+/// Use it only if that is true: for masters that no client has used before. If some of them vote
 /// already and others do not, locks may be held; then nothing is changed, and the others vote when
 /// their quarantine is over.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/bootstrap.txt"))]
 pub(crate) struct BootstrapArguments {
-    /// The longest TTL that any client of these masters uses. All clients must give the same, and
-    /// the same masters
+    /// The longest TTL that any client of these masters uses. All clients must give the same time
+    /// and name the same masters
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
     restart_guard: Duration,
     #[command(flatten)]
@@ -198,7 +197,7 @@ impl BootstrapArguments {
         Terms {
             masters: &self.masters,
             prefix: "",
-            // Nothing is locked here, and no guard forbids a TTL as long as its own.
+            // Nothing is locked here, so any TTL will do that the guard allows.
             ttl: self.restart_guard,
             grants: true,
             restart_guard: Some(self.restart_guard),
@@ -224,7 +223,7 @@ pub(crate) struct MasterArguments {
     /// An address of the loopback
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = loopback)]
     pub(crate) bind: IpAddr,
-    /// Leave out the features of Redis that such a server or proxy does not have: enterprise,
+    /// Leave out the features of Redis that this server or proxy does not have: enterprise,
     /// kvrocks, garnet, envoy or twemproxy
     #[arg(long, value_name = "SERVER", default_value = "redis", value_parser = dialect, hide_default_value = true)]
     pub(crate) like: Dialect,

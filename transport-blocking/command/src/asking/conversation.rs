@@ -15,7 +15,7 @@ use super::socket::{Timed, is_late};
 /// How long the answers to one write may take.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// The same limit as in the library: more than any answer to these commands.
+/// The longest answer that is read, as in the library. No answer to these commands is as long.
 const MAX_REPLY_BYTES: usize = 64 << 10;
 const MAX_DEPTH: usize = 4;
 const MAX_ELEMENTS: usize = 512;

@@ -8,7 +8,7 @@ use quorlock_core::{
 
 use super::{Conversation, Reply, words};
 
-/// The nodes of a cluster agree after one or two redirections.
+/// The most redirections that are followed. Nodes of a healthy cluster need one or two.
 const MAX_HOPS: usize = 5;
 
 /// A server that was found, and the conversation with it.
@@ -18,8 +18,8 @@ pub(crate) struct Found {
     pub(crate) address: Address,
 }
 
-/// Begins a conversation with the server of a master. Its sentinels or nodes are asked one after
-/// the other where the server is.
+/// Begins a conversation with the server of a master. If the master is found by sentinels or in a
+/// cluster, these are asked first, one after the other, where the server is.
 pub(crate) fn find(
     master: &Endpoint,
     security: Option<&dyn Security>,
@@ -119,7 +119,7 @@ fn owner(
                 address = named(host, &port).ok_or(Cause::UnexpectedReply)?;
             }
             Reply::Error(ServerError::ClusterDown) => return Err(Cause::Cluster(ClusterFault::Down)),
-            // It is also the owner while the slot is being moved (ASK).
+            // A node that answers ASK still owns the slot, which is being moved.
             Reply::Error(ServerError::Ask) => return Ok(found),
             Reply::Error(error) => return Err(Cause::Server(error)),
             _ => return Ok(found),

@@ -50,8 +50,8 @@ fn connect(address: &Address, until: Instant) -> Result<Socket, Cause> {
     }
 }
 
-/// A socket whose reads and writes all end by one deadline: a master that sends a byte now and then
-/// delays no caller.
+/// A socket whose reads and writes all end by one deadline, so that even a master that sends a byte
+/// now and then cannot delay a caller.
 pub(crate) struct Timed {
     socket: Socket,
     until: Instant,

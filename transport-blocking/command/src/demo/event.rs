@@ -178,7 +178,7 @@ mod tests {
         ];
         let masters = changes.into_iter().map(|change| Event::Master { master: 4, change });
         for event in events.into_iter().chain(masters).chain(breaches.map(Event::Broken)) {
-            // After the time and the name.
+            // The time and the name, which are printed before the text, take 21 columns.
             assert!(event.words().chars().count() <= 79 - 21, "{}", event.words());
             assert!(event.who().chars().count() <= 8, "{}", event.who());
         }

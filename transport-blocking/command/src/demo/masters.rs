@@ -73,7 +73,7 @@ impl Cast {
                 handle.restart(Keep::Nothing)?;
                 view.state = State::Up;
             }
-            // These happen by themselves.
+            // These are effects of other changes.
             Change::Quarantined { .. } | Change::Votes => {}
         }
         stage.tell(Event::Master { master, change });

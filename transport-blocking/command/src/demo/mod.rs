@@ -34,7 +34,8 @@ const MASTERS: usize = 5;
 const WORKERS: usize = 4;
 /// The TTL of the lock, which is also the time of a quarantine.
 const TTL: Duration = Duration::from_secs(2);
-/// How long a holder pauses, at least and at most: until another worker has written.
+/// How long a holder pauses: until another worker has written, but no shorter than `PAUSE` and no
+/// longer than `LONGEST_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(3_300);
 const LONGEST_PAUSE: Duration = Duration::from_secs(7);
 

@@ -57,7 +57,7 @@ struct Drawing {
 
 impl Drawing {
     fn event(&mut self, at: Duration, event: Event, later: &[(Duration, Event)]) {
-        // When the first of these happens next, or the end.
+        // When an event for which `ends` is true happens next; the end of the run if there is none.
         let next = |ends: &dyn Fn(Event) -> bool| {
             later.iter().find(|(_, event)| ends(*event)).map_or(self.until, |(at, _)| *at)
         };

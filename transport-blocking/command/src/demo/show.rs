@@ -13,7 +13,7 @@ use super::masters::{State, View};
 use super::stage::{Doing, Scene, Worker};
 use crate::duration::spoken;
 
-/// What the frame has besides the last events.
+/// How many lines the frame has besides those of the last events.
 const FIXED_LINES: usize = 15;
 const MOST_EVENTS: usize = 8;
 const LEAST_COLUMNS: usize = 60;
@@ -100,7 +100,8 @@ impl Show {
         out.flush()
     }
 
-    /// Leaves the terminal as it was, with the last frame. It may be called at any time, and again.
+    /// Restores the terminal, and leaves the last frame on it. May be called at any time, and
+    /// repeatedly.
     pub(super) fn rest(&mut self) {
         if let Self::Screen(screen) = self {
             if std::mem::take(&mut screen.drawn) > 0 {
@@ -230,7 +231,7 @@ const RED: u8 = 31;
 const GREEN: u8 = 32;
 const YELLOW: u8 = 33;
 
-/// Each worker has its own.
+/// The colour of a worker.
 fn colour(worker: usize) -> u8 {
     [36, 35, 34, 92].get(worker % 4).copied().unwrap_or(36)
 }

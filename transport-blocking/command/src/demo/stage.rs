@@ -83,7 +83,7 @@ impl Stage {
         Self { begun: Instant::now(), scene: Mutex::new(scene) }
     }
 
-    /// Since the beginning.
+    /// The time since the beginning.
     pub(super) fn now(&self) -> Duration {
         self.begun.elapsed()
     }

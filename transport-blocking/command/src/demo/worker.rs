@@ -9,14 +9,14 @@ use super::event::Event;
 use super::stage::Stage;
 use super::{LONGEST_PAUSE, PAUSE, RESOURCE};
 
-/// How long its work under the lock takes, in turn.
+/// How long a worker works under the lock: the values are used in turn.
 const WORK: [Duration; 4] = [
     Duration::from_millis(600),
     Duration::from_millis(850),
     Duration::from_millis(500),
     Duration::from_millis(700),
 ];
-/// How long it does something else afterwards.
+/// How long a worker does something else afterwards.
 const REST: Duration = Duration::from_millis(1_300);
 /// How often a paused worker checks whether to continue.
 const LOOK: Duration = Duration::from_millis(20);
@@ -55,8 +55,8 @@ fn hold(stage: &Stage, worker: usize, guard: Guard, fence: FencingToken, waited:
     } else {
         thread::sleep(work / 2);
     }
-    // It checked its guard before it paused. It does not check again here, because a real pause can
-    // always happen after the last check.
+    // The worker checked its guard before it paused. It does not check again here, because a real
+    // pause can always happen after the last check.
     stage.write(worker, fence, read);
     if guard.is_valid() {
         stage.tell(Event::GivesBack { worker });
@@ -66,11 +66,11 @@ fn hold(stage: &Stage, worker: usize, guard: Guard, fence: FencingToken, waited:
     let _ = guard.release().wait();
 }
 
-/// It is like a paused process: nothing renews its lock, and it reads no clock.
+/// Does what a paused process does: nothing renews its lock, and it reads no clock.
 fn stand_still(stage: &Stage, worker: usize, guard: &Guard, fence: FencingToken) {
     stage.tell(Event::Pauses { worker });
     let begun = Instant::now();
-    // Reported to its watchers; the worker itself does not run.
+    // The end of the lock is shown to spectators. A paused worker would not notice it.
     let _ = guard.lost().wait();
     stage.tell(Event::RunsOut { worker });
     loop {

@@ -31,7 +31,7 @@ pub(super) struct Reading {
     pub(super) clock: Option<Clock>,
 }
 
-/// A master's clock, in seconds of our clock, with which all masters are compared.
+/// A master's clock compared with ours, in seconds. Each master is first compared with our clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Clock {
     /// The master's clock minus ours.
@@ -76,7 +76,7 @@ fn burst(master: &mut Conversation, origin: Instant) -> Result<Vec<Sample>, Caus
     Ok(samples)
 }
 
-/// The answer to TIME: seconds, and microseconds of the next one.
+/// The answer to TIME as one number: it consists of whole seconds, and microseconds.
 fn told(answer: &Reply) -> Option<f64> {
     let [seconds, micros] = answer.elements()? else { return None };
     let number = |part: &Reply| part.text()?.parse::<u32>().ok().map(f64::from);

@@ -43,7 +43,7 @@ impl End {
         Self { at, days: at.saturating_sub(now).as_secs() / (24 * 60 * 60), is_over: at <= now }
     }
 
-    /// Whether that was before now. A handshake that verifies the certificate fails then.
+    /// Whether the certificate has ended. A handshake that verifies it then fails.
     pub(super) fn is_over(self) -> bool {
         self.is_over
     }
@@ -72,7 +72,7 @@ fn not_after(certificate: &[u8]) -> der::Result<Duration> {
     let validity = AnyRef::decode(&mut fields)?;
     let mut validity = SliceReader::new(validity.value())?;
     let _not_before = AnyRef::decode(&mut validity)?;
-    // Dates from 2050 on are of the second kind.
+    // Dates from 2050 on are written as GeneralizedTime.
     match Tag::peek(&validity)? {
         Tag::UtcTime => Ok(UtcTime::decode(&mut validity)?.to_unix_duration()),
         _ => Ok(GeneralizedTime::decode(&mut validity)?.to_unix_duration()),

@@ -18,7 +18,7 @@ pub(super) struct Facts {
     pub(super) encryption: Option<Encryption>,
     /// The answer to INFO; `None` if it is denied.
     pub(super) info: Option<Info>,
-    /// Which changes are on the disk when a command is answered: `always`, `everysec` or `no`.
+    /// When changes are written to the disk: `always` (before the answer), `everysec` or `no`.
     pub(super) append_fsync: Option<String>,
     /// Whether it writes snapshots automatically.
     pub(super) has_snapshots: Option<bool>,
@@ -59,7 +59,7 @@ pub(super) enum Marker {
     /// It may not be read.
     Unknown,
     Present {
-        /// Whether it was written in this life of the server.
+        /// Whether it was written since the last start of the server.
         is_own: bool,
         /// The longest TTL of the clients under the guard.
         longest: Duration,

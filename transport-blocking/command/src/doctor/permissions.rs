@@ -100,7 +100,7 @@ impl Permissions {
     }
 }
 
-/// What each kind of lock sends about this resource, one command of each kind.
+/// The commands that each kind of lock sends about this resource, each once.
 pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
     let [key, marker] = [resource.key(), Fleet::MARKER.as_bytes()].map(|key| master.key_of(key).into_owned());
     let names = [resource.counter_key(), resource.shared_key(), resource.want_key(), resource.seat_key(0)];

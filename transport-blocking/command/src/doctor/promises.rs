@@ -320,7 +320,7 @@ fn losing_data(survey: &Survey, findings: &mut Findings, what: &str) {
     findings.unknown(NOT_TOLD, &with_details(None), TELL_SETTINGS);
 }
 
-/// Masters of which nothing is known.
+/// Adds the masters that do not report INFO.
 fn unheard(survey: &Survey, findings: &mut Findings) {
     let silent = survey.those(|_, facts| facts.info.is_none().then(String::new));
     findings.unknown("INFO is not reported", &silent, "allow +info, and name the server instead of a proxy");

@@ -131,7 +131,7 @@ fn two(world: &mut World, store: &Store, guard: Option<Duration>) -> [Worker; 2]
                 None => settings,
             }
         });
-        // The masters' number and these settings go together, so there is no other one.
+        // These settings are valid for this number of masters, so the alternative is never used.
         Worker::new(client.unwrap_or_else(|_| world.client()), store, after)
     })
 }

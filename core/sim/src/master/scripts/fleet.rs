@@ -8,7 +8,7 @@ use crate::master::reply::Failure;
 pub(super) enum Standing {
     /// It votes from then on.
     Votes { opens: f64 },
-    /// It does not, and has answered why.
+    /// It does not vote, and the reply says why.
     Answered,
 }
 

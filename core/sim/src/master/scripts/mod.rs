@@ -104,8 +104,8 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
 /// A script while it runs. Its methods follow the scripts' texts, statement by statement, including
 /// Lua's treatment of missing arguments.
 ///
-/// An error table of `redis.pcall` that the script returns is an error reply. An error that ends
-/// the script is one too, with its place.
+/// If the script returns an error table of `redis.pcall`, the reply is that error. An error that
+/// ends the script is an error reply too, with the place in the script.
 struct Body<'a, 'b> {
     call: &'a mut Call<'b>,
     script: &'static Script,
@@ -115,7 +115,8 @@ struct Body<'a, 'b> {
     has_written: bool,
 }
 
-/// A key or a value of a command inside the script; without it the command is not even sent.
+/// A key or a value of a command inside the script. If the caller did not give it, the command
+/// fails before it is executed.
 type Given<'b> = Option<&'b [u8]>;
 
 impl<'b> Body<'_, 'b> {

@@ -7,8 +7,8 @@ use super::{Body, LAST_FENCE, NO_ARGUMENT, NO_COUNTER, USED_UP};
 use crate::master::number::{lua_integer, lua_max, lua_number};
 use crate::master::reply::Failure;
 
-/// The first place of a queue after expired places were dropped, and for how long it lives, which
-/// is not checked for our own place.
+/// The first place of a queue after expired places were dropped, and its remaining life. If the
+/// place is our own, the life is not checked.
 struct Head {
     place: Vec<u8>,
     left: Option<i64>,

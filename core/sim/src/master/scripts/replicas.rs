@@ -9,13 +9,14 @@ use crate::master::command::CommandKind;
 use crate::master::number::lua_number;
 use crate::master::reply::Failure;
 
-/// Whether the script is one of those, and the script that follows; a plain `SET` is not one.
+/// If `script` begins with the check, returns the script that follows the check. The inner `None`
+/// stands for a plain `SET`, which is no script.
 pub(in crate::master) fn behind_check(script: &Script) -> Option<Option<&'static Script>> {
     REPLICATED.iter().find(|(_, replicated)| *replicated == script).map(|(plain, _)| *plain)
 }
 
 impl Body<'_, '_> {
-    /// Whether the script continues: the replicas are the declared ones.
+    /// Whether the script continues: the number of replicas is the declared one.
     pub(super) fn check_replicas(&mut self) -> Result<bool, Failure> {
         if self.call.master.conditions.role == Role::Replica {
             return Err(Failure::new("READONLY this server is a replica"));
@@ -38,7 +39,7 @@ impl Body<'_, '_> {
         Ok(false)
     }
 
-    /// The script and the write after a yes.
+    /// Runs the script that follows the check, and the write that follows a yes.
     pub(super) fn run_and_write(&mut self) -> Result<(), Failure> {
         let before = self.call.reply.length();
         self.run()?;

@@ -114,8 +114,8 @@ impl<'b> Body<'_, 'b> {
         }
         match first {
             Some((left, value)) => self.tell(value, if left == i64::MAX { -1 } else { left }),
-            // None of them is a lock: they have another type, or the window has fewer seats than
-            // requested.
+            // None of the keys is a lock: they have another type, or the window has fewer seats
+            // than requested.
             None => match self.get(self.key(odd))? {
                 None => self.call.reply.null(),
                 Some(held) => self.call.reply.bulk(&held),

@@ -222,7 +222,7 @@ impl Drawing {
                     self.until = self.until.max(u64::try_from(until.as_nanos()).unwrap_or(0));
                 }
             }
-            // Where a fault ends its band ends.
+            // These are not drawn. The end of a fault is the end of its band.
             Happening::Pushed { .. }
             | Happening::Healed
             | Happening::GoesOn { .. }

@@ -30,7 +30,7 @@ pub(in crate::worlds) enum Happening {
         master: usize,
         command: Named,
         answer: Answer,
-        /// Its sender had left by then.
+        /// Whether its sender had left by then.
         is_late: bool,
         sent: Option<TrueTime>,
         /// When all of the answer was in the client's socket.
@@ -104,7 +104,7 @@ pub(in crate::worlds) enum Happening {
     OwnsSlot {
         master: usize,
     },
-    /// Its slot begins to move to another server.
+    /// The slot of a server begins to move to another one.
     SlotMoves {
         master: usize,
         other: usize,

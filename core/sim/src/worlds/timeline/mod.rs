@@ -62,9 +62,9 @@ pub(super) struct Key {
     pub(super) client: usize,
     pub(super) resource: Resource,
     pub(super) token: usize,
-    /// Since when.
+    /// Since when the master has the key.
     pub(super) from: TrueTime,
-    /// Until when, if it is not changed.
+    /// When the key expires, if it is not changed.
     pub(super) until: TrueTime,
 }
 
