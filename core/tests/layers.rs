@@ -88,7 +88,7 @@ fn every_room_imports_only_from_itself_and_from_below() {
 }
 
 #[test]
-fn an_import_that_is_turned_upwards_is_found() {
+fn an_import_from_a_room_above_is_found() {
     let rooms = ["time", "protocol", "lock", "machine"];
     let below = "use crate::time::Instant;\nuse super::Lock;\n// use crate::machine::Machine;\n";
     assert_eq!(faults(&rooms, "lock", 2, below), Vec::<String>::new());

@@ -223,7 +223,7 @@ pub(crate) fn readers_that_are_forgotten_let_no_writer_in_early(desk: &mut impl 
     assert_eq!(long.extend(desk), "0", "it loses this master, and nothing else");
 }
 
-pub(crate) fn a_reader_of_a_deleted_key_has_nothing(desk: &mut impl Desk) {
+pub(crate) fn a_reader_whose_key_was_deleted_holds_nothing(desk: &mut impl Desk) {
     let (old, new) = (Claim::read("r1", &["x"]), Claim::read("r2", &["x"]));
     assert_eq!(old.acquire(desk), "1");
     desk.ask(&["DEL", "x"]);
@@ -256,7 +256,7 @@ pub(crate) fn a_batch_is_extended_where_all_of_it_is_ours(desk: &mut impl Desk) 
     lives(desk, "y", 60_000);
 }
 
-pub(crate) fn nothing_is_put_back_beside_another(desk: &mut impl Desk) {
+pub(crate) fn no_key_is_put_back_beside_the_key_of_another_client(desk: &mut impl Desk) {
     let batch = Claim { read: &["y"], ..Claim::write("t", &["x"]) }.with("f");
     for foreign in [["SET", "x", "other"], ["RPUSH", "x", "other"], ["SET", "y", "other"]] {
         desk.ask(&["FLUSHALL"]);
@@ -357,7 +357,7 @@ pub(crate) fn a_waiting_writer_keeps_new_readers_out_and_no_others(desk: &mut im
     assert!(Claim::read("r4", &["x"]).acquire(desk).starts_with("[wanted "), "that mark is not ours");
 }
 
-pub(crate) fn a_grant_leaves_the_mark_and_the_release_takes_it(desk: &mut impl Desk) {
+pub(crate) fn a_grant_leaves_the_mark_of_a_writer_and_its_release_removes_it(desk: &mut impl Desk) {
     let reader = Claim::read("r", &["x"]);
     let writer = Claim::write("w", &["x"]).with("m");
     assert_eq!(reader.acquire(desk), "1");

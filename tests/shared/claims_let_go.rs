@@ -33,7 +33,7 @@ pub(crate) fn take_behind(
     called(CommandKind::Take, keys, values)
 }
 
-pub(crate) fn the_one_that_has_waited_for_longest_comes_next(desk: &mut impl Desk) {
+pub(crate) fn the_client_that_has_waited_longest_gets_the_next_seat(desk: &mut impl Desk) {
     let (seats, mark) = (["s1", "s2"], key("seat:next", "s"));
     let waits = |name: &'static str, millis| take_behind(name, 1, &["s1", "s2"], "-", Some((name, millis)));
     let fresh = |token| take(token, 1, &["s1", "s2"], "-");

@@ -72,7 +72,7 @@ const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 const C: &str = "cccccccccccccccccccccccccccccccccccccccc";
 
-pub(crate) fn a_grant_and_what_takes_it_back_keep_the_place(desk: &mut impl Desk) {
+pub(crate) fn a_grant_and_its_undo_keep_the_place(desk: &mut impl Desk) {
     let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));
     assert_eq!(a.enter(desk), "1");
     assert_eq!(queued(&b.enter(desk)), (2, false));
@@ -109,7 +109,7 @@ pub(crate) fn a_place_gets_the_exact_number_that_a_quorum_has(desk: &mut impl De
     assert_eq!(queued(&Waiter { number: 6, ..exact }.enter(desk)), (6, false));
 }
 
-pub(crate) fn numbers_go_on_where_the_largest_one_was_forgotten(desk: &mut impl Desk) {
+pub(crate) fn numbers_continue_even_if_the_largest_one_was_forgotten(desk: &mut impl Desk) {
     desk.ask(&["SET", "x", "another", "PX", "60000"]);
     let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));
     assert_eq!(queued(&Waiter { number: 7, ..a }.enter(desk)), (7, true));
@@ -149,7 +149,7 @@ pub(crate) fn each_waiter_learns_the_next_place_before_its_own(desk: &mut impl D
     assert_eq!(ahead(&waiters[2].stay(desk)), ahead(&second), "the one before that");
 }
 
-pub(crate) fn one_that_stays_is_granted_nothing(desk: &mut impl Desk) {
+pub(crate) fn a_renewal_of_a_place_grants_nothing(desk: &mut impl Desk) {
     let a = Waiter::new(A, "a");
     assert_eq!(a.stay(desk), "[free 0 1 1]");
     assert_eq!(desk.ask(&["EXISTS", "x"]), "0");

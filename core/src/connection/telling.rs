@@ -200,7 +200,7 @@ mod tests {
     const ONE: SaidHolder = SaidHolder { fingerprint: 0x0123_4567_89ab_cdef, remaining: None, is_ours: true };
 
     #[test]
-    fn what_a_user_may_not_ask_is_not_told_and_the_key_is() {
+    fn the_key_is_reported_even_if_server_facts_and_marker_are_denied() {
         let told = said("1 held 0123456789abcdef -1 1", "", "", -2).unwrap();
         assert_eq!(told.keys, [(0, SaidKey::Held(ONE))]);
         assert_eq!((told.server, told.marker), (ServerFacts::default(), Marker::Unknown));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn several_keys_are_told_by_their_places() {
+    fn several_keys_are_reported_by_their_index() {
         let told = said("2 held 0123456789abcdef 600 0\n4 other", "", "", -2).unwrap();
         let remaining = Some(Duration::from_millis(600));
         let holder = SaidHolder { remaining, is_ours: false, ..ONE };
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_share_a_key_are_told_with_their_ends() {
+    fn the_sharers_of_a_key_are_reported_with_their_remaining_times() {
         let key = "1 shared 0ee54c81939df725 601 0";
         let sharing = |sharers, group, wanted| match said(key, sharers, group, wanted)?.keys.pop() {
             Some((0, SaidKey::Shared(sharing))) => Some(*sharing),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_what_it_is() {
+    fn kind_version_role_and_clock_are_read_from_the_reply_of_a_server() {
         let info = b"# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.1\r\nuptime_in_seconds:61\r\n";
         let replication = b"role:master\r\nconnected_slaves:2\r\n";
         let facts = read_server(info, replication, read_clock(b"3", b"500000"));

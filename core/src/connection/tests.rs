@@ -152,7 +152,7 @@ fn a_request_that_was_reported_as_unanswered_is_not_reported_again_when_the_conn
 }
 
 #[test]
-fn it_is_reported_again_when_a_release_was_written_behind_it() {
+fn an_unanswered_request_is_reported_again_once_its_release_is_written() {
     let mut alone = Alone::ready(one());
     alone.submit(Action::Acquire, 1);
     alone.pass(ms(30));
@@ -165,7 +165,7 @@ fn it_is_reported_again_when_a_release_was_written_behind_it() {
 }
 
 #[test]
-fn the_parting_releases_are_for_acquisitions_that_none_follows_yet() {
+fn parting_releases_are_written_only_for_acquisitions_without_a_release() {
     let mut alone = Alone::ready(one());
     for number in 1..=3 {
         alone.submit(Action::Acquire, number);
@@ -182,7 +182,7 @@ fn the_parting_releases_are_for_acquisitions_that_none_follows_yet() {
 }
 
 #[test]
-fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
+fn requests_and_bytes_in_flight_are_bounded_and_releases_have_twice_the_limit() {
     let [size, release] = [Action::Acquire, Action::Release].map(|action| {
         let (mut wording, request) = (Wording::default(), request(action, 1));
         wording.script(&request, None);
@@ -211,7 +211,7 @@ fn requests_and_bytes_in_flight_are_bounded_and_releases_find_twice_the_room() {
 }
 
 #[test]
-fn what_is_owed_is_bounded_and_the_newest_stays() {
+fn owed_releases_are_bounded_and_the_newest_are_kept() {
     let mut alone = Alone::ready(one().max_in_flight_requests(2));
     let Alone { connection, answers, now } = &mut alone;
     connection.closed(1, Cause::Server(crate::wire::ServerError::Loading), *now, answers);
@@ -234,7 +234,7 @@ fn a_release_takes_back_only_its_own_acquisition_while_both_wait_for_the_connect
 }
 
 #[test]
-fn an_undo_that_is_awaited_waits_behind_its_acquisition_and_is_not_owed_where_neither_has_left() {
+fn an_undo_waits_behind_its_acquisition_and_is_not_owed_if_neither_was_sent() {
     let mut alone = Alone::greeting(one());
     alone.submit(Action::Acquire, 1);
     alone.submit(Action::Undo, 1);
@@ -247,7 +247,7 @@ fn an_undo_that_is_awaited_waits_behind_its_acquisition_and_is_not_owed_where_ne
 }
 
 #[test]
-fn a_connection_is_in_flight_while_a_release_is_owed_that_may_soon_be_sent() {
+fn a_connection_counts_as_in_flight_while_an_owed_release_may_soon_be_sent() {
     let mut alone = Alone::ready(one());
     assert!(!alone.connection.is_in_flight());
     alone.submit(Action::Acquire, 1);
@@ -263,7 +263,7 @@ fn a_connection_is_in_flight_while_a_release_is_owed_that_may_soon_be_sent() {
 }
 
 #[test]
-fn no_script_is_an_answer_to_what_is_no_script() {
+fn noscript_in_reply_to_a_plain_command_is_a_failed_answer() {
     let mut alone = Alone::ready(one());
     alone.submit(Action::Acquire, 1);
     alone.written();
@@ -277,7 +277,7 @@ fn no_script_is_an_answer_to_what_is_no_script() {
 }
 
 #[test]
-fn scripts_that_are_repeated_behind_later_requests_are_reported_in_their_own_time() {
+fn repeated_scripts_have_their_own_deadlines_behind_later_requests() {
     let mut alone = Alone::ready(one());
     alone.submit(Action::Extend, 1);
     alone.pass(ms(10));
@@ -307,7 +307,7 @@ fn scripts_that_are_repeated_behind_later_requests_are_reported_in_their_own_tim
 }
 
 #[test]
-fn a_repeated_script_that_is_answered_leaves_the_times_of_the_others_alone() {
+fn the_answer_to_a_repeated_script_leaves_other_deadlines_unchanged() {
     let mut alone = Alone::ready(one());
     alone.submit(Action::Extend, 1);
     alone.pass(ms(10));
@@ -320,14 +320,14 @@ fn a_repeated_script_that_is_answered_leaves_the_times_of_the_others_alone() {
 }
 
 #[test]
-fn a_server_that_stores_another_script_than_it_was_sent_is_left() {
+fn a_wrong_sha_1_from_script_load_is_an_unexpected_reply() {
     let mut alone = Alone::greeting(one());
     alone.hear(&greeting(UNDO.sha1_hex));
     assert_eq!(alone.connection.fault(), Some(Cause::UnexpectedReply));
 }
 
 #[test]
-fn a_connection_that_talks_garbage_is_not_opened_again_at_once_although_it_carried_an_answer() {
+fn after_garbage_a_connection_is_not_reopened_at_once_even_if_it_carried_an_answer() {
     let mut alone = Alone::ready(one());
     alone.submit(Action::Acquire, 1);
     alone.hear(b"+OK\r\n");
@@ -336,7 +336,7 @@ fn a_connection_that_talks_garbage_is_not_opened_again_at_once_although_it_carri
 }
 
 #[test]
-fn a_buffer_that_was_needed_once_is_given_back_and_a_small_one_is_kept() {
+fn a_large_read_buffer_is_freed_after_use_and_a_small_one_is_kept() {
     for (payload, kept) in [(100, true), (8 * 1024, true), (60 * 1024, false)] {
         let mut alone = Alone::ready(one());
         let mut push = format!(">1\r\n${payload}\r\n").into_bytes();
@@ -356,7 +356,7 @@ fn a_buffer_that_was_needed_once_is_given_back_and_a_small_one_is_kept() {
 }
 
 #[test]
-fn a_look_at_the_clock_that_comes_late_finds_what_was_due() {
+fn a_late_clock_reading_reports_the_timeouts_that_were_due() {
     let mut alone = Alone::ready(one());
     alone.submit(Action::Acquire, 1);
     alone.pass(ms(500));
@@ -368,7 +368,7 @@ fn a_look_at_the_clock_that_comes_late_finds_what_was_due() {
 }
 
 #[test]
-fn a_connection_has_served_once_its_greeting_is_over_and_until_the_next_one_stands() {
+fn a_connection_has_served_from_its_greeting_until_the_next_connection_opens() {
     let mut alone = Alone::greeting(one());
     assert!(!alone.connection.has_served());
     alone.hear(&greeting(RELEASE.sha1_hex));

@@ -339,7 +339,7 @@ fn a_url_says_what_a_failover_may_do() {
 }
 
 #[test]
-fn one_group_and_one_tag_are_one_master() {
+fn urls_with_the_same_group_or_tag_and_a_common_server_are_one_master() {
     for (one, two) in [
         ("redis+sentinel://a,b/m", "redis+sentinel://c,b/m"),
         ("redis+cluster://a,b?tag=q", "redis+cluster://b?tag=q"),

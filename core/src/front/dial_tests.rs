@@ -133,7 +133,7 @@ fn every_address_of_a_name_is_reached_although_the_others_hang() {
 }
 
 #[test]
-fn what_is_avoided_is_bounded() {
+fn the_number_of_avoided_addresses_is_bounded() {
     let addresses = addresses();
     for number in 0..100 {
         drop(hanging(&addresses, &[v4(number)], 1));

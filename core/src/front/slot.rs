@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_no_more_leaves_no_waker_behind() {
+    fn a_watcher_that_is_forgotten_leaves_no_waker_behind() {
         let slot = Slot::new(Subject::none());
         let stays = Arc::new(Flag::default());
         let waker = Waker::from(Arc::clone(&stays));

@@ -114,7 +114,7 @@ fn is_full(written: io::Result<usize>) -> bool {
 }
 
 #[test]
-fn the_driver_is_woken_for_what_comes_and_reads_until_nothing_is_left() {
+fn the_driver_is_woken_for_incoming_bytes_and_reads_until_none_are_left() {
     let ((count, waker), toy) = (driver(), Toy::default());
     let (mut streamed, _sink) = toy.opened(&waker);
     let cx = &mut Context::from_waker(&waker);
@@ -153,7 +153,7 @@ fn a_full_stream_wakes_the_driver_and_not_the_caller_who_found_it_full() {
 }
 
 #[test]
-fn what_a_stream_keeps_back_is_flushed_later_and_written_once() {
+fn bytes_that_a_stream_buffers_are_flushed_later_and_written_once() {
     let ((count, waker), toy) = (driver(), Toy::default());
     let (mut streamed, mut sink) = toy.opened(&waker);
     let cx = &mut Context::from_waker(&waker);
@@ -170,7 +170,7 @@ fn what_a_stream_keeps_back_is_flushed_later_and_written_once() {
 }
 
 #[test]
-fn an_error_of_writing_is_told_by_reading_behind_what_has_come() {
+fn a_write_error_is_returned_by_a_read_after_the_received_bytes() {
     let ((count, waker), toy) = (driver(), Toy::default());
     let (mut streamed, mut sink) = toy.opened(&waker);
     let cx = &mut Context::from_waker(&waker);
@@ -190,7 +190,7 @@ fn an_error_of_writing_is_told_by_reading_behind_what_has_come() {
 }
 
 #[test]
-fn a_stream_that_panics_or_takes_nothing_is_an_error() {
+fn a_stream_that_panics_or_accepts_no_bytes_is_an_error() {
     for (panics, says) in [(true, Cause::ConnectorPanicked), (false, Cause::Closed)] {
         let ((_, waker), toy) = (driver(), Toy::default());
         let (mut streamed, mut sink) = toy.opened(&waker);
@@ -217,7 +217,7 @@ fn the_driver_may_be_another_task_from_one_turn_to_the_next() {
 
 /// On another thread of the runtime the bytes may come between the look and its answer.
 #[test]
-fn what_comes_while_a_stream_is_read_brings_the_driver_back() {
+fn bytes_that_arrive_during_a_read_make_the_stream_readable_again() {
     let toy = Toy::default();
     toy.ends().comes_behind = b"+OK".to_vec();
     let (mut streamed, _sink) = toy.opened(Waker::noop());
@@ -229,7 +229,7 @@ fn what_comes_while_a_stream_is_read_brings_the_driver_back() {
 
 /// The last side is dropped on a thread that works for many callers.
 #[test]
-fn a_stream_that_panics_when_it_is_dropped_stops_nobody() {
+fn a_stream_that_panics_when_it_is_dropped_does_not_affect_other_callers() {
     struct Fragile(Toy);
 
     impl Stream for Fragile {

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_that_are_not_told_are_there_all_the_same() {
+    fn readers_that_are_not_listed_still_count_as_holders() {
         assert_eq!(sharing(&["*", "*", "-"]), (None, 2, seconds(9), 0));
         assert_eq!(sharing(&["a", "*", "-"]), (None, 2, seconds(9), 0));
         assert_eq!(sharing(&["ab", "ab", "*"]), (Some(2), 3, seconds(2), 0));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quorum_decides() {
+    fn a_quorum_decides_between_held_and_free() {
         // It is held while the third of four keys lives.
         assert_eq!(held("aaaa."), Some((0, 4, 2)));
         assert_eq!(held("abb"), Some((1, 2, 1)));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_a_quorum_only_where_nobody_can_have_one() {
+    fn a_lock_is_split_only_if_no_client_can_have_a_quorum() {
         for masters in ["ab.", "abc", "aabb.", "xx.", "abx", "aabc."] {
             assert_eq!(verdict(masters).state, LockState::Split, "{masters}");
         }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_that_never_ends_does_not_make_a_quorum_that_never_ends() {
+    fn one_key_without_an_expiry_does_not_make_the_lock_endless() {
         let left = |lives: [Option<Duration>; 3]| {
             let keys = lives.map(|remaining| SaidKey::Held(token(7, remaining)));
             let told = keys.each_ref().map(|key| Some((Some(key), Standing::Votes)));

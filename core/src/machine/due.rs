@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_give_up_together_are_told_in_order_while_few_events_wait() {
+    fn waiters_that_time_out_together_are_reported_in_order_in_small_portions() {
         let config = Config::new(["redis://a", "redis://b", "redis://c"]).unwrap();
         let mut machine = Machine::new(config, Zeros, Instant::ORIGIN);
         let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(Duration::from_secs(10)).unwrap());

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_key_lives_for_the_rest_and_the_drift_but_never_longer_than_any_lock() {
+    fn a_kept_key_lives_for_the_hold_time_plus_drift_but_at_most_the_longest_ttl() {
         let [second, minute] = [1, 60].map(Duration::from_secs);
         let life = |config: &Config, left| kept_life(config, left).map(Ttl::as_duration);
         let plain = Config::new(["redis://a", "redis://b", "redis://c"]).unwrap();

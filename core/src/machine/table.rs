@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_used_again_last_one_first_and_then_new_ones() {
+    fn freed_places_are_reused_last_one_first_and_before_new_ones() {
         let mut slab = Slab::new();
         let insert = |slab: &mut Slab<u32>, value| {
             let id = slab.next_id();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_has_one_entry_as_long_as_its_deadline_does_not_come_nearer() {
+    fn a_timer_gets_another_entry_only_for_an_earlier_deadline() {
         let (mut timers, mut armed) = (Timers::default(), None);
         let owner = LockId { index: 0, generation: 0 };
         for deadline in [Some(nanos(5)), Some(nanos(5)), Some(nanos(6)), None] {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_with_tasks_stands_in_the_queue_once_and_one_without_does_not() {
+    fn a_master_with_tasks_is_in_the_queue_once_and_one_without_tasks_is_not() {
         let config = Config::new(["redis://a", "redis://b", "redis://c"]).unwrap();
         let mut machine = Machine::new(config, Zeros, Instant::ORIGIN);
         let masters: Vec<_> = MasterId::all(3).collect();

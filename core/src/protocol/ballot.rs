@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_tells_how_the_others_hold_it() {
+    fn a_refusal_describes_how_other_clients_hold_the_resource() {
         let name = || Resource::new("job").unwrap();
         let said = |targets: Targets, remaining, holder| {
             let masters = ["redis://a"].map(|url| url.parse().unwrap()).into();

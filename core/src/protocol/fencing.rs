@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_doubles_do_not_hold_are_none() {
+    fn numbers_that_a_double_cannot_hold_are_no_fencing_tokens() {
         assert_eq!(FencingToken::new(0), None);
         assert_eq!(FencingToken::new(1 << 53), None);
         assert_eq!(FencingToken::new((1 << 53) - 1), Some(FencingToken::MAX));

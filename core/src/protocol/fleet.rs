@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_number_of_the_marker_is_both_masters_and_replicas() {
+    fn the_last_number_of_the_marker_encodes_masters_and_replicas() {
         let longest_ttl = Ttl::new(Duration::from_secs(10)).unwrap();
         for (masters, replicas, marked) in [(3, 0, 3), (1, 2, 2001), (64, 16, 16_064)] {
             let fleet = Fleet { longest_ttl, masters, replicas };

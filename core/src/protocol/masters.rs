@@ -165,7 +165,7 @@ mod tests {
     /// Checks every table of votes for N = 1 to 5, in every order of arrival: a round is decided
     /// exactly when the outstanding votes cannot change the result, and never undecided at the end.
     #[test]
-    fn every_table_of_votes_decides_as_early_as_it_can() {
+    fn every_table_of_votes_is_decided_as_early_as_possible() {
         for masters in 1..=5usize {
             let quorum = Quorum::of(masters).unwrap();
             for table in 0u32..1 << masters {

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_keys_that_are_needed_here_are_refused() {
+    fn names_of_keys_that_quorlock_uses_itself_are_refused() {
         let job = Resource::new("job").unwrap();
         let place = job.place_key(QueuePlace::from_bytes([7; QueuePlace::BYTES]));
         let queue = [job.ticket_key(), job.queue_key(), place];
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_beside_a_lock_are_kept_where_the_lock_is() {
+    fn keys_beside_a_lock_have_the_same_hash_tag() {
         for (name, ours) in [
             ("doc", ["quorlock:shared/{doc}", "quorlock:want/{doc}", "quorlock:seat:10/{doc}"]),
             ("{a}:b", ["quorlock:shared:{a}:b", "quorlock:want:{a}:b", "quorlock:seat:10:{a}:b"]),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_a_place_tells_whose_queue_it_is_in() {
+    fn the_key_of_a_place_names_the_resource_of_its_queue() {
         let place = QueuePlace::from_bytes([7; QueuePlace::BYTES]);
         for (name, key) in [("doc", "quorlock:place/{doc}:"), ("{a}:b", "quorlock:place:{a}:b:")] {
             let resource = Resource::new(name).unwrap();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_part_of_the_key_and_of_nothing_else() {
+    fn a_prefix_is_part_of_the_key_but_not_of_the_name() {
         let resource = Resource::with_prefix("app:", b"job").unwrap();
         assert_eq!((resource.name(), resource.key()), (&b"job"[..], &b"app:job"[..]));
         assert_eq!((resource.to_string(), format!("{resource:?}")), ("job".into(), "Resource(job)".into()));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_with_which_a_name_could_be_reserved_is_reserved() {
+    fn a_prefix_that_could_form_a_reserved_name_is_reserved() {
         for prefix in ["q", "quorlock:", "quorlock:fence", "quorlock:fence/{a", "quorlock:restart-guard:"] {
             assert!(Resource::is_prefix_reserved(prefix), "{prefix}");
         }

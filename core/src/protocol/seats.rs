@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn permits_follow_one_another_in_a_circle() {
+    fn seat_numbers_wrap_around_after_the_last_permit() {
         assert_eq!(numbers(0, 1, 0b1), Some(vec![0]));
         assert_eq!(numbers(3, 5, 0b1101), Some(vec![3, 0, 1]));
         assert_eq!(numbers(1_023, 1_024, 1 << 63 | 1), Some(vec![1_023, 62]));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn their_text_is_read_again_and_other_text_is_not() {
+    fn the_text_of_seats_is_parsed_and_other_text_is_refused() {
         let seats = Seats::new(1_000, 1_024, 0b1011).unwrap();
         assert_eq!(Seats::from_text(&seats.to_text()), Some(seats));
         for text in ["", "1", "0.1", "0.1.0", "0.1.1.1", "0.1.g", "0.ffffff.1", "-1.1.1"] {

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_read_as_a_person_says_them() {
+    fn spans_are_printed_with_a_readable_unit() {
         let said = |millis| Span(Duration::from_millis(millis)).to_string();
         assert_eq!(said(0), "0 ms");
         assert_eq!(said(50), "50 ms");
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn units_change_where_a_person_would_change_them() {
+    fn longer_spans_are_printed_in_larger_units() {
         let said = |millis| Span(Duration::from_millis(millis)).to_string();
         let spans = [1, 999, 1_000, 1_099, 1_100, 119_999, 120_000, 7_199_999].map(said);
         assert_eq!(spans, ["1 ms", "999 ms", "1 s", "1 s", "1.1 s", "119.9 s", "2 min", "119 min"]);

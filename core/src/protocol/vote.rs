@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cause_says_what_is_the_matter() {
+    fn each_cause_describes_what_failed() {
         struct Said(Cause);
         impl fmt::Display for Said {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_has_to_put_right_is_configuration() {
+    fn causes_that_a_person_has_to_fix_count_as_configuration() {
         let other = MasterId::all(1).next().unwrap();
         assert!(Cause::SameServer { other }.is_configuration());
         assert!(Cause::Server(ServerError::NoAuth).is_configuration());
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_sides_going_is_told_apart_from_what_the_system_says() {
+    fn a_connection_closed_by_the_peer_is_distinguished_from_a_system_error() {
         let cause = |kind: io::ErrorKind| Cause::from(&io::Error::from(kind));
         for gone in [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof]
         {

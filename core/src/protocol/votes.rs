@@ -179,7 +179,7 @@ mod tests {
     /// Held by another: a quorum answered, and a master refused. Misconfigured: the correctly
     /// configured masters are no quorum.
     #[test]
-    fn what_votes_amount_to_is_counted_over_all_masters() {
+    fn held_by_another_and_misconfigured_are_decided_over_all_masters() {
         for masters in 1..=7u8 {
             let quorum = Quorum::of(masters.into()).unwrap();
             for (granted, held) in (0..=masters).flat_map(|n| (0..=masters - n).map(move |m| (n, m))) {
@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_counted_by_and_by_is_what_there_is(
+        fn the_running_tally_equals_a_recount_of_all_votes(
             asked: u64,
             cast in prop::collection::vec((0..9usize, vote()), 0..40),
         ) {

@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_leaves_the_others_keep_their_order_and_know_how_many_are_ahead(
+        fn the_queue_keeps_its_order_and_counts_waiters_ahead_when_any_waiter_leaves(
             steps in prop::collection::vec(step(), 0..400),
         ) {
             let (mut queue, mut model) = (Queue::default(), Vec::<(LockId, Place)>::new());

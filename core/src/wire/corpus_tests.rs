@@ -11,6 +11,6 @@ mod oracle;
 mod replay;
 
 #[test]
-fn the_guard_stands_the_corpus_and_mutations_of_it() {
+fn the_guard_withstands_the_corpus_and_mutations_of_it() {
     replay::replay("wire", 1_000, guard::run);
 }

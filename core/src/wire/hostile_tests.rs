@@ -105,7 +105,10 @@ proptest! {
     }
 
     #[test]
-    fn resp_like_bytes_give_the_same_in_every_split(bytes in resp_like(), pieces in vec(1_usize..9, 0..40)) {
+    fn resp_like_bytes_give_the_same_frames_in_every_split(
+        bytes in resp_like(),
+        pieces in vec(1_usize..9, 0..40),
+    ) {
         let whole = receive(&bytes, &[]);
         prop_assert_eq!(&receive(&bytes, &pieces), &whole);
         prop_assert_eq!(&receive(&bytes, &vec![1; bytes.len()]), &whole);
@@ -115,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn well_formed_replies_pass_whole(bytes in well_formed(), pieces in vec(1_usize..9, 0..40)) {
+    fn well_formed_replies_are_accepted_whole(bytes in well_formed(), pieces in vec(1_usize..9, 0..40)) {
         prop_assert_eq!(receive(&bytes, &pieces), (vec![bytes.len()], None));
     }
 

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_its_type_is_refused() {
+    fn values_that_do_not_fit_their_type_are_refused() {
         for frame in [
             "#x\r\n",
             ":1a\r\n",
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_without_a_place_come_in_the_same_order_every_time() {
+    fn map_keys_of_any_type_are_decoded_in_the_same_order_every_time() {
         let keys = [":3", "#t", ":-1", "+a", "#f"];
         let pairs: String = keys.iter().map(|key| format!("{key}\r\n:0\r\n")).collect();
         let frame = format!("%5\r\n{pairs}");

@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_goes_on_where_it_stopped_and_starts_anew_behind_a_frame() {
+    fn a_scan_continues_where_it_stopped_and_starts_again_after_a_frame() {
         let mut scanner = Scanner::new();
         assert_eq!(scanner.advance(b"$5\r\nhel"), Ok(None));
         assert_eq!(scanner.advance(b"$5\r\nhello\r\n+OK\r\n"), Ok(Some(11)));

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_go_by_the_code_at_their_start() {
+    fn errors_are_classified_by_the_code_at_their_start() {
         for (text, error) in [
             ("OOM command not allowed when used memory > 'maxmemory'.", Oom),
             ("MISCONF Errors writing to the AOF file: No space left on device", Misconf),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_without_a_code_go_by_their_sentence() {
+    fn errors_without_a_code_are_classified_by_their_text() {
         for (text, error) in [
             ("ERR unknown command 'AUTH', with args beginning with: 'password' ", UnknownCommand),
             ("ERR unknown command `HELLO`, with args beginning with: `3`, ", UnknownCommand),
@@ -320,7 +320,7 @@ mod tests {
 
     /// Errors as Redis 6.2.14 and 7.0.15 sent them.
     #[test]
-    fn errors_from_scripts_go_by_the_code_inside() {
+    fn errors_from_scripts_are_classified_by_the_code_inside() {
         const CALL: &str = "ERR Error running script (call to f_1f8f4cfba6f3375f8c4ec02b9de4361a5dea5c64): ";
         for (text, error) in [
             (
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_has_to_put_right_is_configuration() {
+    fn errors_that_a_person_has_to_fix_count_as_configuration() {
         assert!(
             [NoAuth, WrongPass, NoPerm, Moved, Ask, CrossSlot, ClusterDown]
                 .iter()

@@ -87,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn names_among_the_values_of_a_script_get_it_too() {
+    fn names_of_keys_among_the_arguments_of_a_script_get_the_tag_too() {
         let with_tag = ["EVALSHA", "5", "1", "{q0}a", "b", "{q0}c", "{q0}d"];
         assert_eq!(tagged(&["EVALSHA", "5", "1", "a", "b", "c", "d"], 2), expected(&with_tag));
     }
 
     #[test]
-    fn what_is_no_command_is_not_sent() {
+    fn bytes_that_are_no_command_are_not_sent() {
         let mut out = Vec::new();
         for part in ["", "*", "*x\r\n", "$3"] {
             put_tagged(&mut out, part.as_bytes(), "q0", 0);

@@ -184,7 +184,7 @@ fn a_connector_that_panics_fails_the_opening_and_not_the_driver() {
 }
 
 #[test]
-fn a_pending_connect_is_told_after_the_connect_timeout_and_dropped_for_the_next_one() {
+fn a_pending_connect_is_reported_after_the_connect_timeout_and_dropped_for_the_next_one() {
     let connector = Connector::default();
     connector.seen().does = Does::Hangs;
     let (world, locker, mut driver) = connector.open();

@@ -49,7 +49,7 @@ fn a_copy_of_the_token_keeps_a_writer_from_becoming_a_reader() {
 }
 
 #[test]
-fn a_lock_is_resumed_as_what_it_is_and_as_nothing_else() {
+fn a_lock_cannot_be_resumed_as_another_kind_of_lock() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let handed = locker.write("doc").wait().unwrap().hand_over().unwrap();

@@ -52,7 +52,7 @@ fn waiting_without_a_driver_ends_at_once() {
 }
 
 #[test]
-fn a_lock_whose_driver_has_ended_is_lost_by_every_account() {
+fn every_method_reports_a_lock_as_lost_after_its_driver_has_ended() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let guard = locker.lock("job").wait().unwrap();

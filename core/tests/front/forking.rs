@@ -14,7 +14,7 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
 }
 
 #[test]
-fn everything_says_at_once_that_the_process_was_forked_and_writes_nothing() {
+fn in_a_forked_child_every_method_fails_at_once_and_writes_nothing() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let guard = locker.lock("job").wait().unwrap();

@@ -45,7 +45,7 @@ fn requests_of_woken_callers_go_out_in_one_write() {
 }
 
 #[test]
-fn a_turn_that_is_ended_or_followed_by_another_writes_too() {
+fn gathered_requests_are_written_when_the_turn_ends_or_another_begins() {
     for end in [
         |driver: &Arc<Driver>| driver.with_port(|port| port.end_turn()),
         |driver: &Arc<Driver>| {
@@ -63,7 +63,7 @@ fn a_turn_that_is_ended_or_followed_by_another_writes_too() {
 }
 
 #[test]
-fn a_driver_that_ends_writes_before() {
+fn a_driver_writes_gathered_requests_before_it_ends() {
     let (_locker, driver, [guard, _other]) = two_granted();
     let before = driver.writes(0);
     let release = guard.release();
@@ -85,7 +85,7 @@ fn a_caller_that_does_not_wait_writes_at_once() {
 }
 
 #[test]
-fn all_that_one_thread_asks_for_before_it_waits_goes_out_in_one_write() {
+fn all_requests_of_a_thread_before_it_waits_are_sent_in_one_write() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let before = driver.writes(0);

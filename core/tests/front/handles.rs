@@ -131,7 +131,7 @@ fn an_inner_handle_of_an_owner_keeps_the_lock_from_being_handed_over() {
 }
 
 #[test]
-fn ties_tell_of_handles_and_of_copies_of_the_token() {
+fn ties_report_other_handles_and_copies_of_the_token() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let guard = locker.lock("job").wait().unwrap();

@@ -28,7 +28,7 @@ fn pass_on(driver: &Arc<Driver>) {
 }
 
 #[test]
-fn one_request_asks_and_every_other_one_joins_its_grant() {
+fn one_request_asks_the_masters_and_the_others_join_its_grant() {
     for order in [[0, 1, 2], [1, 2, 0], [2, 0, 1]] {
         let (locker, driver, owner) = start();
         let writes = driver.writes(0);
@@ -65,7 +65,7 @@ fn a_grant_is_shared_although_its_caller_is_not_polled() {
 }
 
 #[test]
-fn a_handle_that_is_kept_for_a_caller_goes_with_its_future() {
+fn a_handle_kept_for_a_caller_is_dropped_with_its_future() {
     let (locker, driver, owner) = start();
     let first = Task::start(owner.lock("job"));
     let mut second = Task::start(owner.lock("job"));
@@ -104,7 +104,7 @@ fn dropping_the_first_callers_future_does_not_end_its_request_for_the_other() {
 }
 
 #[test]
-fn when_every_future_is_dropped_nothing_is_sought_or_held() {
+fn no_request_or_lock_remains_when_every_future_is_dropped() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
         let (locker, driver, owner) = start();
         let mut tasks: Vec<_> = (0..3).map(|_| Some(Task::start(owner.lock("job")))).collect();
@@ -121,7 +121,7 @@ fn when_every_future_is_dropped_nothing_is_sought_or_held() {
 }
 
 #[test]
-fn a_request_that_asks_for_more_does_not_go_on_with_what_has_less() {
+fn a_request_for_more_does_not_continue_a_request_for_less() {
     let (_locker, driver, owner) = start();
     let first = Task::start(owner.lock("job"));
     let mut second = Task::start(owner.lock("job").fenced());
@@ -141,7 +141,7 @@ fn a_request_that_asks_for_more_does_not_go_on_with_what_has_less() {
 }
 
 #[test]
-fn the_next_request_is_watched_when_the_first_one_goes() {
+fn waiting_requests_join_the_next_request_when_the_first_one_is_dropped() {
     let (_locker, driver, owner) = start();
     let first = Task::start(owner.lock("job"));
     let second = Task::start(owner.lock("job").fenced());
@@ -185,7 +185,7 @@ fn each_request_has_its_own_limits() {
 }
 
 #[test]
-fn the_request_behind_one_that_times_out_goes_on() {
+fn the_next_request_continues_when_the_first_one_times_out() {
     let (locker, driver, owner) = start();
     let rival = locker.lock("job").ttl(ms(60_000)).wait().unwrap();
     let mut first = Task::start(owner.lock("job").timeout(ms(1_000)));
@@ -202,7 +202,7 @@ fn the_request_behind_one_that_times_out_goes_on() {
 }
 
 #[test]
-fn a_grant_that_ran_out_before_anyone_took_it_is_sought_again() {
+fn a_grant_that_expired_before_it_was_taken_is_requested_again_for_an_owner() {
     let (_locker, driver, owner) = start();
     let mut first = Task::start(owner.lock("job").ttl(ms(1_000)).timeout(None));
     let mut second = Task::start(owner.lock("job").ttl(ms(1_000)).timeout(None));
@@ -218,7 +218,7 @@ fn a_grant_that_ran_out_before_anyone_took_it_is_sought_again() {
 }
 
 #[test]
-fn a_request_that_waited_is_told_of_a_loss_before_it_was_polled() {
+fn a_waiting_request_fails_with_a_loss_that_came_before_it_was_polled() {
     let (_locker, driver, owner) = start();
     let mut first = Task::start(owner.lock("job").ttl(ms(1_000)));
     let mut second = Task::start(owner.lock("job").ttl(ms(1_000)));

@@ -38,7 +38,7 @@ fn outcome(driver: &Arc<Driver>, mut release: Pin<Box<Release>>) -> Result<Relea
 }
 
 #[test]
-fn a_request_that_is_written_late_is_awaited_from_then_on() {
+fn the_timeout_of_a_request_starts_when_it_is_written() {
     let (_locker, driver, guard) = granted();
     // The turn gathers, so the release is not written before the next turn, which begins late.
     let release = Box::pin(guard.release());
@@ -53,7 +53,7 @@ fn a_request_that_is_written_late_is_awaited_from_then_on() {
 }
 
 #[test]
-fn silence_ends_with_the_last_look_at_the_sockets() {
+fn a_late_turn_reads_the_sockets_before_it_calls_a_master_silent() {
     let (_locker, driver, guard) = granted();
     let release = Box::pin(guard.release());
     driver.with_port(|port| {
@@ -71,7 +71,7 @@ fn silence_ends_with_the_last_look_at_the_sockets() {
 }
 
 #[test]
-fn silence_that_lasts_over_a_look_is_found_in_that_turn() {
+fn a_master_still_silent_after_the_sockets_are_read_times_out_in_that_turn() {
     let (_locker, driver, guard) = granted();
     let mut release = Box::pin(guard.release());
     driver.with_port(|port| port.sleep());

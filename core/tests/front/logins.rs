@@ -122,7 +122,7 @@ fn connections_in_use_log_in_again_without_being_closed() {
 }
 
 #[test]
-fn a_host_that_reads_no_files_says_so_and_names_the_file() {
+fn a_host_that_cannot_read_files_reports_the_name_of_the_file() {
     let config = Config::builder(["redis://master0?password-file=/run/secrets/x"]).build().unwrap();
     let (locker, driver) = Driver::over(config, true);
     driver.settle();

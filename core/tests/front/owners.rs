@@ -56,7 +56,7 @@ fn owners_exclude_each_other_and_the_locker() {
 }
 
 #[test]
-fn asking_for_what_the_outer_lock_does_not_have_is_an_error_that_names_it() {
+fn an_inner_request_for_what_the_outer_lock_lacks_is_an_error_that_names_it() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let owner = locker.owner();
@@ -190,7 +190,7 @@ fn a_lock_that_masters_have_lost_is_not_granted_again() {
 }
 
 #[test]
-fn an_owner_forgets_locks_that_are_over() {
+fn an_owner_forgets_locks_that_have_ended() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let owner = locker.owner();

@@ -28,7 +28,7 @@ fn names(guard: &Guard) -> Vec<String> {
 }
 
 #[test]
-fn a_part_of_a_batch_is_another_handle_of_the_whole() {
+fn a_request_for_a_part_of_a_held_batch_gets_a_handle_of_the_whole() {
     let (locker, driver, owner) = start();
     let outer = owner.lock_all(["b", "a", "c"]).fenced().ttl(ms(1_000)).wait().unwrap();
     driver.settle();
@@ -149,7 +149,7 @@ fn a_grant_of_several_serves_every_request_for_a_part() {
 }
 
 #[test]
-fn a_request_of_several_whose_caller_goes_goes_on_for_a_part() {
+fn a_batch_request_whose_caller_gives_up_continues_for_a_request_of_a_part() {
     let (locker, driver, owner) = start();
     let all = Task::start(owner.lock_all(["a", "b"]));
     let mut part = Task::start(owner.lock("b"));
@@ -166,7 +166,7 @@ fn a_request_of_several_whose_caller_goes_goes_on_for_a_part() {
 }
 
 #[test]
-fn a_grant_refuses_requests_of_its_owner_for_some_of_it_and_more() {
+fn a_grant_refuses_requests_of_its_owner_that_include_other_resources_too() {
     let (locker, driver, owner) = start();
     let mut one = Task::start(owner.lock("b"));
     let mut all = Task::start(owner.lock_all(["a", "b"]));

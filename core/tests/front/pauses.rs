@@ -36,7 +36,7 @@ fn ask(question: usize, guard: &Guard, driver: &std::sync::Arc<Driver>) {
 }
 
 #[test]
-fn after_a_pause_nothing_says_held_in_whatever_order_it_is_asked() {
+fn after_a_pause_no_method_reports_the_lock_as_held_in_any_order_of_calls() {
     // The pause ends after the guard's validity, while the keys live, or after the keys, too.
     for (pause, renewed) in [(ms(989), false), (ms(989), true), (ms(100_000), true)] {
         for order in 0..QUESTIONS.pow(3) {

@@ -19,7 +19,7 @@ fn counted(counts: impl Iterator<Item = (&'static str, u64)>) -> Vec<(&'static s
 }
 
 #[test]
-fn every_acquisition_ends_in_one_count() {
+fn every_acquisition_is_counted_once_by_its_outcome() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let report = locker.report();
@@ -61,7 +61,7 @@ fn every_acquisition_ends_in_one_count() {
 }
 
 #[test]
-fn holding_is_counted_by_how_it_ends() {
+fn ended_locks_are_counted_by_how_they_ended() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let renewed = locker.lock("renewed").ttl(ms(3_000)).renew().wait().unwrap();

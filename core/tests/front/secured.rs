@@ -81,7 +81,7 @@ fn a_channel_that_cannot_be_made_is_a_fault_of_its_master_alone() {
 }
 
 #[test]
-fn without_a_security_a_master_says_what_it_needs() {
+fn a_tls_master_without_a_tls_implementation_is_reported_as_such() {
     let config = Config::new(["rediss://a"]).unwrap();
     let (locker, driver) = Driver::over(config, true);
     driver.settle();
@@ -90,7 +90,7 @@ fn without_a_security_a_master_says_what_it_needs() {
 }
 
 #[test]
-fn a_handshake_that_is_not_answered_is_told_apart_from_a_connection_that_does_not_come() {
+fn an_unanswered_handshake_is_distinguished_from_a_connection_that_does_not_open() {
     let (locker, driver, _) = start(&["rediss://a"]);
     driver.hush(0, true);
     driver.settle();
@@ -106,7 +106,7 @@ fn a_handshake_that_is_not_answered_is_told_apart_from_a_connection_that_does_no
 }
 
 #[test]
-fn control_messages_of_a_channel_do_not_keep_a_silent_master() {
+fn control_messages_of_a_channel_do_not_count_as_answers_of_a_master() {
     let (locker, driver, toy) = start(&["rediss://a"]);
     driver.settle();
     drop(lock(&locker, &driver, "job"));
@@ -125,7 +125,7 @@ fn control_messages_of_a_channel_do_not_keep_a_silent_master() {
 }
 
 #[test]
-fn what_a_channel_asks_for_is_answered_before_what_comes_next() {
+fn answers_that_a_channel_must_give_are_written_before_the_next_request() {
     let (locker, driver, _) = start(&["rediss://a"]);
     driver.settle();
     let guard = lock(&locker, &driver, "job");
@@ -150,7 +150,7 @@ fn a_peer_that_ends_its_channel_is_connected_to_again() {
 }
 
 #[test]
-fn a_channel_that_is_worn_is_replaced_without_a_loss() {
+fn a_channel_near_the_limit_of_its_keys_is_replaced_without_a_loss() {
     let (locker, driver, toy) = start(&["rediss://a", "rediss://b", "rediss://c"]);
     toy.worn_at.store(8, Ordering::SeqCst);
     toy.most.store(12, Ordering::SeqCst);
@@ -166,7 +166,7 @@ fn a_channel_that_is_worn_is_replaced_without_a_loss() {
 }
 
 #[test]
-fn a_channel_that_encrypts_no_more_is_an_end_of_its_connection() {
+fn a_channel_that_cannot_encrypt_any_more_ends_its_connection() {
     let (locker, driver, toy) = start(&["rediss://a"]);
     toy.most.store(4, Ordering::SeqCst);
     driver.settle();

@@ -69,7 +69,7 @@ fn an_invalid_request_is_reported_without_the_error_of_acquiring_around_it() {
 }
 
 #[test]
-fn a_grant_that_its_caller_takes_too_late_is_sought_again() {
+fn a_grant_that_its_caller_takes_too_late_is_requested_again() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
     let mut seeking = pin!(locker.lock("job").ttl(ms(1_000)).timeout(None).into_future());

@@ -33,7 +33,7 @@ fn another_server_in_a_masters_place_is_reported() {
 }
 
 #[test]
-fn no_login_is_told() {
+fn no_login_is_shown_in_events() {
     observed(|capture| {
         let login = |_: &Endpoint| Ok(Login::new("geheim").with_user("someone"));
         let config = Config::builder(["redis://master0"]).credentials(login).build().unwrap();

@@ -211,7 +211,7 @@ fn each_acquisition_has_a_span_with_its_outcome() {
 }
 
 #[test]
-fn losses_are_warnings_and_what_goes_well_is_for_debugging() {
+fn losses_are_warnings_and_successes_are_debug_events() {
     observed(|capture| {
         let (locker, driver) = Driver::start(3);
         driver.settle();
@@ -246,7 +246,7 @@ fn losses_are_warnings_and_what_goes_well_is_for_debugging() {
 }
 
 #[test]
-fn masters_are_told_as_they_come_and_go_and_when_they_do_not_vote() {
+fn masters_are_reported_when_they_connect_disconnect_or_do_not_vote() {
     observed(|capture| {
         let urls = ["redis://:mistaken@master0", "redis://master1", "redis://master2:7000"];
         let config = Config::builder(urls).restart_guard(ms(30_000)).build().unwrap();

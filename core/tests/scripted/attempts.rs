@@ -153,7 +153,7 @@ fn a_permission_that_is_missing_for_the_read_is_reported_instead_of_the_refusal(
 }
 
 #[test]
-fn what_the_read_says_changes_no_vote_but_a_refusal() {
+fn an_error_of_the_read_changes_only_votes_that_were_refusals() {
     let mut world = World::of(3);
     for master in 1..3 {
         world.masters[master].fails("SET", "OOM command not allowed when used memory > 'maxmemory'.");
@@ -206,7 +206,7 @@ impl quorlock_core::Entropy for Few {
 }
 
 #[test]
-fn an_attempt_without_its_own_token_is_not_made() {
+fn no_attempt_is_made_if_no_new_token_can_be_drawn() {
     let config = settings(1).build().unwrap();
     let (id, mut now) = (config.master_ids().next().unwrap(), quorlock_core::Instant::ORIGIN);
     // One draw is for the seed of the pauses, one for the first attempt.

@@ -136,7 +136,7 @@ fn state(world: &World) -> MasterState {
 }
 
 #[test]
-fn two_tags_on_one_server_are_one_vote_and_no_mistake() {
+fn two_tags_on_one_server_are_one_vote_and_no_configuration_error() {
     let mut world = owners(urls(3, ""));
     world.masters[1].server = world.masters[0].server.clone();
     world.cut(0, 1);

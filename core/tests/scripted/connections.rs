@@ -87,7 +87,7 @@ fn a_hung_master_that_goes_on_votes_at_once_on_the_connection_that_waited() {
 }
 
 #[test]
-fn what_comes_from_an_old_generation_is_dropped() {
+fn input_from_an_old_connection_generation_is_dropped() {
     let mut world = World::of(1);
     let old = world.generation(0);
     world.cut(0, 0);
@@ -238,7 +238,7 @@ fn all_connections_cut_at_once_do_not_lose_a_retrying_caller() {
 }
 
 #[test]
-fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle() {
+fn a_machine_is_not_idle_while_a_release_waits_for_a_connection_that_may_open() {
     let mut world = World::of(3);
     let lock = world.hold(&one_try());
     world.masters[2].reach = Reach::Ignores;
@@ -257,7 +257,7 @@ fn a_machine_whose_release_waits_for_a_connection_that_is_hoped_for_is_not_idle(
 }
 
 #[test]
-fn one_server_behind_two_addresses_is_not_counted_twice_as_a_holder_either() {
+fn one_server_behind_two_addresses_is_not_counted_twice_as_a_holder() {
     // Both connections are opened again in the middle of everything, and the server's other address
     // gets the vote.
     let mut world = World::cold(settings(3));

@@ -120,7 +120,7 @@ fn missing_answers_leave_the_guard_as_valid_as_it_was_and_delete_nothing() {
 }
 
 #[test]
-fn not_yours_from_a_majority_ends_the_guard_at_once_and_is_reported() {
+fn a_majority_that_answers_not_yours_ends_the_guard_at_once_and_is_reported() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     for master in 0..2 {

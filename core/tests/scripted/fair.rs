@@ -229,7 +229,7 @@ fn a_lost_attempt_keeps_the_place() {
 }
 
 #[test]
-fn what_takes_a_lost_attempt_back_keeps_the_place() {
+fn the_undo_of_a_lost_attempt_keeps_the_place() {
     let mut world = World::of(3);
     // The key is free on the first master only, and the grant of that master is released.
     world.masters[1].hold_by_another(KEY, None);
@@ -258,7 +258,7 @@ fn a_release_leaves_the_queue_also_where_the_lock_was_refused() {
 }
 
 #[test]
-fn others_are_refused_before_anything_is_sent() {
+fn fair_requests_of_other_kinds_are_refused_before_anything_is_sent() {
     let mut world = World::of(3);
     let config = settings(3).build().unwrap();
     let ttl = Ttl::new(ms(10_000)).unwrap();
@@ -293,7 +293,7 @@ fn a_waiter_that_hears_nothing_asks_again_when_it_keeps_its_place() {
 }
 
 #[test]
-fn a_place_that_a_master_does_not_know_yet_gets_the_number_that_counts() {
+fn a_place_that_a_master_does_not_know_yet_gets_the_number_of_the_quorum() {
     // The second process enters first on two masters, the third one on the other.
     let mut world = processes(3, 3);
     let held = world.hold(&fair());

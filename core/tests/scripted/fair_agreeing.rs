@@ -31,7 +31,7 @@ fn crossed() -> (World, [LockId; 3]) {
 }
 
 #[test]
-fn a_place_that_came_late_to_a_master_gets_the_number_that_counts() {
+fn a_place_that_reached_a_master_late_gets_the_number_of_the_quorum() {
     let (mut world, [held, ..]) = crossed();
     // Two masters are left, on which the two waiters must not block each other.
     world.masters[0].flow = Flow::BlackHole;

@@ -49,7 +49,7 @@ fn numbers_rise_with_every_grant_in_one_round_trip() {
 }
 
 #[test]
-fn a_grant_has_no_number_before_it_is_one_and_none_where_it_is_not_asked_for() {
+fn only_granted_fenced_locks_have_a_fencing_number() {
     let mut world = World::of(3);
     let sought = world.acquire(&fenced());
     assert_eq!(number(&world, sought), 0);
@@ -216,7 +216,7 @@ fn a_master_that_was_not_reached_for_the_second_round_is_still_released() {
 }
 
 #[test]
-fn a_master_whose_answers_make_no_sense_ends_its_vote_and_not_the_wait() {
+fn a_nonsensical_answer_ends_the_vote_of_its_master_without_a_timeout() {
     for nonsense in [&b":5\r\n"[..], b"+QUEUED\r\n", b":9007199254740992\r\n"] {
         for fenced in [false, true] {
             let mut world = World::of(1);

@@ -67,7 +67,7 @@ fn a_token_that_no_quorum_holds_is_refused_and_nothing_is_touched() {
 }
 
 #[test]
-fn without_enough_answers_it_is_not_resumed_and_stays_as_it_was() {
+fn without_a_quorum_of_answers_a_lock_is_not_resumed_and_keeps_its_keys() {
     let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     world.masters[0].flow = Flow::Stopped;
     world.masters[1].flow = Flow::Stopped;

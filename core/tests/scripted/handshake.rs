@@ -55,7 +55,7 @@ fn a_server_without_hello_gets_a_password_in_a_second_flight_and_speaks_resp_2()
 }
 
 #[test]
-fn a_wrong_password_is_told_apart_with_and_without_hello() {
+fn a_wrong_password_is_distinguished_with_and_without_hello() {
     for knows_hello in [true, false] {
         let world = greeted_by("redis://:wrong@a", |master| {
             master.server.set_knows_hello(knows_hello);
@@ -66,7 +66,7 @@ fn a_wrong_password_is_told_apart_with_and_without_hello() {
 }
 
 #[test]
-fn any_plain_error_to_auth_is_a_wrong_password_as_redis_5_says_it() {
+fn any_plain_error_to_auth_counts_as_a_wrong_password_as_in_redis_5() {
     for text in ["ERR invalid password", "ERR no"] {
         let world = greeted_by("redis://:wrong@a", |master| {
             master.server.set_knows_hello(false);

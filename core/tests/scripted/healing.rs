@@ -41,7 +41,7 @@ fn a_lock_of_three_of_five_outlives_all_three_of_them_one_after_the_other() {
 }
 
 #[test]
-fn without_healing_it_ends_with_the_first() {
+fn without_healing_a_lock_of_three_of_five_ends_with_the_first_lost_key() {
     let (mut world, lock) = held_on_three_of_five(&Acquire { healing: false, ..healed() });
     world.pass(ms(2_100));
     assert_eq!(world.holders(), [0, 1, 2]);
@@ -81,7 +81,7 @@ fn a_key_that_was_put_back_counts_from_the_next_round_on() {
 }
 
 #[test]
-fn another_s_key_is_left_alone_and_does_not_count() {
+fn the_key_of_another_client_is_left_alone_and_does_not_count() {
     let (mut world, lock) = held_on_three_of_five(&Acquire { renew_for: None, ..healed() });
     world.masters[3].hold_by_another(KEY, None);
     for _ in 0..2 {
@@ -176,7 +176,7 @@ fn healing_raises_the_counter_so_that_later_grants_have_larger_numbers() {
 }
 
 #[test]
-fn a_master_that_refused_the_token_does_not_count_although_it_has_it_without_having_taken_it() {
+fn a_master_that_refused_does_not_count_even_if_another_address_put_the_token_there() {
     // One server behind two addresses, which no client could recognize.
     let mut world = World::of(5);
     for master in 3..5 {
@@ -198,7 +198,7 @@ fn a_master_that_refused_the_token_does_not_count_although_it_has_it_without_hav
 }
 
 #[test]
-fn a_key_that_was_put_back_unheard_is_released_although_the_next_heal_could_not_be_sent() {
+fn a_key_that_was_put_back_without_an_answer_is_released_even_if_the_next_heal_is_not_sent() {
     let mut world = World::of(5);
     for master in 3..5 {
         world.masters[master].hold_by_another(KEY, None);

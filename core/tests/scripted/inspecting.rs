@@ -73,7 +73,7 @@ fn a_held_lock_is_shown_to_all_and_as_ours_to_its_holder() {
 }
 
 #[test]
-fn asking_changes_nothing_on_masters() {
+fn inspections_change_nothing_on_masters() {
     let mut world = two_nodes();
     let lock = world.hold(&wanted(ms(10_000)));
     let ends = |world: &World| -> Vec<_> { world.masters.iter().map(|it| it.end(KEY, world.now)).collect() };
@@ -87,7 +87,7 @@ fn asking_changes_nothing_on_masters() {
 }
 
 #[test]
-fn the_fingerprint_is_that_of_a_refusal() {
+fn an_inspection_shows_the_same_fingerprint_as_a_refusal() {
     let mut world = two_nodes();
     world.hold(&wanted(ms(10_000)));
     let seen = inspect(&mut world, 1);

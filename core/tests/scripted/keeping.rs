@@ -34,7 +34,7 @@ fn rival() -> (World, Acquire) {
 }
 
 #[test]
-fn keys_stay_until_the_time_is_over_whether_they_would_live_longer_or_shorter() {
+fn keys_stay_until_the_minimum_hold_time_ends_whether_their_ttl_is_longer_or_shorter() {
     for ttl in [ms(10_000), 2 * MINUTE] {
         let mut world = World::of(3);
         let lock = world.hold(&wanted(ttl));
@@ -53,7 +53,7 @@ fn keys_stay_until_the_time_is_over_whether_they_would_live_longer_or_shorter() 
 }
 
 #[test]
-fn others_are_kept_out_until_then_and_come_in_afterwards() {
+fn other_clients_are_kept_out_until_the_minimum_hold_time_is_over() {
     let (mut world, asked) = rival();
     let lock = world.hold(&wanted(ms(10_000)));
     let granted = world.now;
@@ -70,7 +70,7 @@ fn others_are_kept_out_until_then_and_come_in_afterwards() {
 }
 
 #[test]
-fn callers_of_the_same_process_wait_as_well() {
+fn callers_of_the_same_process_wait_for_the_minimum_hold_time_as_well() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     let granted = world.now;
@@ -83,7 +83,7 @@ fn callers_of_the_same_process_wait_as_well() {
 }
 
 #[test]
-fn a_time_that_is_over_means_an_ordinary_release() {
+fn a_minimum_hold_time_that_is_already_over_means_an_ordinary_release() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     world.pass(ms(5_000));
@@ -195,7 +195,7 @@ fn a_lock_that_is_lost_is_not_kept() {
 }
 
 #[test]
-fn too_few_masters_that_keep_it_are_not_taken_for_a_quorum() {
+fn a_release_that_keeps_keys_on_too_few_masters_is_reported_as_unknown() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     for master in [1, 2] {
@@ -207,7 +207,7 @@ fn too_few_masters_that_keep_it_are_not_taken_for_a_quorum() {
 }
 
 #[test]
-fn a_rest_that_is_longer_than_any_key_may_live_is_refused_and_nothing_is_sent() {
+fn a_minimum_hold_time_longer_than_the_longest_ttl_is_refused_and_nothing_is_sent() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     let before = world.nodes[0].written.len();

@@ -85,7 +85,7 @@ fn a_kept_reader_stays_shared_and_keeps_writers_out() {
 }
 
 #[test]
-fn a_shorter_life_of_what_is_read_ends_sooner_but_not_before_that_of_others() {
+fn a_kept_reader_ends_after_the_minimum_hold_time_but_not_before_other_readers() {
     let mut world = rivals();
     let lock = world.hold(&wanted(targets(&[Target::read("x")])));
     let start = world.now;

@@ -57,7 +57,7 @@ fn a_release_follows_the_acquisition_to_a_master_that_has_not_answered_it_yet() 
 }
 
 #[test]
-fn the_release_owed_after_a_lost_round_is_a_plain_one() {
+fn the_release_owed_after_a_lost_round_does_not_read_the_key() {
     // No caller waits for the holder of the key any more, so it is not read.
     let mut world = World::of(3);
     for master in 0..2 {
@@ -78,7 +78,7 @@ fn the_release_owed_after_a_lost_round_is_a_plain_one() {
 }
 
 #[test]
-fn an_answer_to_one_extension_is_none_to_another_that_is_under_way() {
+fn an_answer_to_one_extension_does_not_answer_another_one_under_way() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     world.each(|master| master.flow = Flow::RepliesHeld);

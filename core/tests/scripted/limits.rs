@@ -161,7 +161,7 @@ fn releases_that_are_owed_meet_the_bound_too_and_all_are_sent_in_the_end() {
 }
 
 #[test]
-fn a_lock_that_is_cancelled_behind_its_last_event_keeps_its_number_until_that_is_taken() {
+fn a_lock_cancelled_after_its_last_event_keeps_its_number_until_the_event_is_taken() {
     let mut world = World::of(3);
     world.each(|master| master.reach = super::world::Reach::Refuses);
     for master in 0..3 {

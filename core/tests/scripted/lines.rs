@@ -118,7 +118,7 @@ fn a_waiter_that_times_out_learns_how_many_were_ahead() {
 }
 
 #[test]
-fn a_waiter_behind_one_without_a_quorum_gets_what_the_masters_told_the_first() {
+fn a_waiter_behind_one_without_a_quorum_reports_the_votes_of_the_one_in_front() {
     let mut world = World::of(3);
     (0..2).for_each(|master| world.masters[master].flow = Flow::Stopped);
     world.acquire(&Acquire { timeout: None, ..wanted(ms(10_000)) });
@@ -299,7 +299,7 @@ fn late_after_a_wait(world: &mut World, span: Duration) -> Duration {
 }
 
 #[test]
-fn a_new_waiter_lets_others_go_first_that_may_have_waited_longer() {
+fn a_new_waiter_lets_waiters_that_may_have_waited_longer_go_first() {
     // The head start of the first master is longer than its answer takes.
     let settings = || settings(3).request_timeout(ms(200));
     let mut world = World::ready(settings());

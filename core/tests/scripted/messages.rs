@@ -19,7 +19,7 @@ fn refused(settings: ConfigBuilder) -> String {
 }
 
 #[test]
-fn configurations_that_cannot_work() {
+fn each_unusable_configuration_has_its_own_message() {
     let none: [&str; 0] = [];
     let many = (0..65).map(|number| format!("redis://host{number}"));
     for (message, text) in [
@@ -140,7 +140,7 @@ fn a_ttl_beyond_all_numbers_is_refused_like_one_that_is_too_long() {
 }
 
 #[test]
-fn requests_that_cannot_be_carried_out() {
+fn each_impossible_request_has_its_own_message() {
     let mut world = World::ready(settings(3).max_locks(1));
     let lock = world.hold(&wanted(ms(10_000)));
     let now = world.now;
@@ -190,7 +190,7 @@ fn an_extension_without_a_quorum_says_what_the_masters_said() {
 }
 
 #[test]
-fn losses_and_faults() {
+fn each_loss_cause_and_wire_fault_has_its_own_message() {
     for (message, text) in [
         (LossCause::NotHeld.to_string(), "a quorum of masters no longer holds the lock"),
         (LossCause::Released.to_string(), "the lock was released"),

@@ -36,7 +36,7 @@ fn next_grant(world: &mut World) -> LockId {
 }
 
 #[test]
-fn a_newcomer_does_not_only_watch_a_first_master_that_stays_held() {
+fn a_new_waiter_does_not_watch_only_a_first_master_that_stays_held() {
     for (masters, stuck) in [(3, 0), (3, 1), (3, 2), (5, 0), (5, 2), (5, 4)] {
         let mut world = World::of(masters);
         (0..masters).for_each(|master| take(&mut world, master, "another", 600_000));
@@ -53,7 +53,7 @@ fn a_newcomer_does_not_only_watch_a_first_master_that_stays_held() {
 }
 
 #[test]
-fn a_first_master_that_changes_again_and_again_does_not_keep_it_from_asking_the_others() {
+fn a_first_master_that_keeps_changing_does_not_stop_a_waiter_from_asking_the_others() {
     for busy in 0..3 {
         let mut world = World::of(3);
         (0..3).for_each(|master| take(&mut world, master, "another", 60_000));
@@ -91,7 +91,7 @@ fn endless_notifications_do_not_delay_the_next_attempt() {
 }
 
 #[test]
-fn other_locks_do_not_make_it_deaf() {
+fn other_locks_do_not_make_a_waiter_miss_notifications() {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 7);
     world.pump();
@@ -188,7 +188,7 @@ fn waiting_for_others_does_not_count_as_a_turn() {
 }
 
 #[test]
-fn a_waiter_that_leaves_in_the_pause_leaves_the_pause_to_the_next() {
+fn a_waiter_that_leaves_during_the_pause_passes_the_pause_to_the_next_waiter() {
     let mut world = World::of(3);
     let first = world.hold(&wanted(ms(10_000)));
     let second = world.acquire(&wanted(ms(10_000)));

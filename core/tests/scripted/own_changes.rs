@@ -64,7 +64,7 @@ fn a_fair_waiter_is_notified_when_a_single_try_of_its_own_process_leaves_the_que
 
 /// Two masters do not carry out a release at first, but only after the next caller's request.
 #[test]
-fn a_fair_waiter_is_notified_when_a_release_that_was_owed_is_paid() {
+fn a_fair_waiter_is_notified_when_an_owed_release_is_executed() {
     let pause = ms(40);
     let mut world = World::ready(settings(3).reconnect_delay(pause..=pause));
     let held = world.hold(&fair());

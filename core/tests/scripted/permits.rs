@@ -208,7 +208,7 @@ fn a_long_waiter_comes_before_a_new_one() {
 }
 
 #[test]
-fn a_seat_that_the_first_master_does_not_know_is_not_named_forever() {
+fn a_seat_that_only_one_master_shows_as_free_is_not_requested_forever() {
     for behind in 0..3 {
         let mut world = World::of(3);
         for master in (0..3).filter(|master| *master != behind) {
@@ -227,7 +227,7 @@ fn a_seat_that_the_first_master_does_not_know_is_not_named_forever() {
 }
 
 #[test]
-fn a_window_that_is_taken_leads_to_the_next_one_at_once() {
+fn a_full_window_of_seats_leads_to_the_next_window_at_once() {
     let mut world = World::of(3);
     for master in 0..3 {
         for seat in 0..130 {
@@ -241,7 +241,7 @@ fn a_window_that_is_taken_leads_to_the_next_one_at_once() {
 }
 
 #[test]
-fn a_seat_of_an_earlier_window_is_not_taken_for_one_of_a_later() {
+fn a_seat_of_an_earlier_window_is_not_taken_for_one_of_a_later_window() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let [slow, full, last] = order;
         let mut world = World::of(3);
@@ -328,7 +328,7 @@ fn a_seat_that_is_assigned_late_is_taken_back() {
 }
 
 #[test]
-fn a_release_takes_back_what_another_master_may_yet_assign() {
+fn a_release_takes_back_the_seat_that_another_master_may_still_assign() {
     for slow in 0..3 {
         let mut world = World::of(3);
         world.masters[slow].flow = Flow::Stopped;

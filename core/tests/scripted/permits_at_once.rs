@@ -43,7 +43,7 @@ fn numbers(resumption: Resumption) -> Vec<u32> {
 }
 
 #[test]
-fn they_are_held_together_and_cost_each_master_one_request_and_one_release() {
+fn several_permits_are_held_together_and_cost_each_master_one_request_and_one_release() {
     for masters in [1, 3, 4, 5] {
         let mut world = World::of(masters);
         let lock = world.acquire(&wanted(4, 3));
@@ -122,7 +122,7 @@ fn requests_for_all_permits_take_turns() {
 }
 
 #[test]
-fn a_lost_attempt_gives_back_what_it_got() {
+fn a_lost_attempt_gives_back_its_permits() {
     for full in [[0, 1], [0, 2], [1, 2]] {
         let mut world = World::of(3);
         for master in full {
@@ -165,7 +165,7 @@ fn permits_that_are_assigned_late_are_released() {
 }
 
 #[test]
-fn they_have_one_number_above_every_earlier_one_of_each() {
+fn several_permits_have_one_number_above_every_earlier_number_of_each() {
     let mut world = World::of(3);
     let fenced = |at_once| Acquire { fenced: true, ..wanted(3, at_once) };
     let mut last = [0; 3];
@@ -206,7 +206,7 @@ fn requests_for_few_permits_do_not_overtake_one_for_many_in_one_process() {
 }
 
 #[test]
-fn they_are_handed_over_together() {
+fn several_permits_are_handed_over_together() {
     let mut world = processes(3, 2);
     let lock = world.acquire(&wanted(4, 2));
     let [(_, held)] = granted(&mut world, 0)[..] else { panic!("no other client wants them") };
@@ -227,7 +227,7 @@ fn they_are_handed_over_together() {
 }
 
 #[test]
-fn a_number_that_makes_no_sense_is_an_error() {
+fn an_impossible_number_of_permits_is_an_error() {
     let config = settings(3).build().unwrap();
     for (permits, at_once, most) in [(4, 0, 4), (4, 5, 4), (1_024, 65, 64), (4, u32::MAX, 4)] {
         let refused = config.permits_at_once("gpu", permits, at_once);

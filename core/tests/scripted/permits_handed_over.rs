@@ -45,7 +45,7 @@ fn granted(world: &mut World) -> LockId {
 }
 
 #[test]
-fn it_is_extended_and_released_by_its_new_holder() {
+fn a_permit_is_extended_and_released_by_its_new_holder() {
     let (mut world, handed) = handed_over();
     assert_eq!(handed.permits().collect::<Vec<_>>(), [1]);
     let handed = Resumption::from_text(&handed.expose(), handed.fencing_token).unwrap();
@@ -62,7 +62,7 @@ fn it_is_extended_and_released_by_its_new_holder() {
 }
 
 #[test]
-fn it_is_resumed_as_what_it_is_and_nothing_else() {
+fn a_permit_cannot_be_resumed_as_another_kind_of_lock() {
     let (mut world, handed) = handed_over();
     let config = settings(3).build().unwrap();
     let others = [
@@ -86,7 +86,7 @@ fn it_is_resumed_as_what_it_is_and_nothing_else() {
 }
 
 #[test]
-fn it_is_too_late_once_it_has_ended() {
+fn a_permit_cannot_be_resumed_after_it_has_expired() {
     let (mut world, handed) = handed_over();
     world.pass(ms(10_001));
     world.acquire_by(1, &resumed(handed));

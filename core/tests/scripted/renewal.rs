@@ -140,7 +140,7 @@ fn renewal_of_a_lock_whose_masters_are_down_neither_spins_nor_outlives_it() {
 }
 
 #[test]
-fn a_renewal_that_comes_through_at_last_keeps_the_guard() {
+fn a_renewal_that_succeeds_after_failures_keeps_the_guard() {
     let mut world = World::of(3);
     let lock = world.hold(&renewed_for(1_000, 60_000));
     world.each(|master| master.flow = Flow::Stopped);

@@ -123,7 +123,7 @@ fn while_a_replica_hangs_one_wait_is_sent_and_not_one_for_each_write() {
 }
 
 #[test]
-fn an_error_to_the_wait_is_no_vote() {
+fn an_error_in_reply_to_wait_is_no_vote() {
     let mut world = open(&[1]);
     world.masters[0].fails("WAIT", "NOPERM this user has no permissions to run the 'wait' command");
     world.acquire(&one_try());
@@ -192,7 +192,7 @@ fn an_extension_that_changes_nothing_is_confirmed_too() {
 }
 
 #[test]
-fn a_yes_without_the_answer_to_the_wait_is_no_vote() {
+fn a_granted_script_is_no_vote_before_wait_is_answered() {
     let mut world = open(&[1]);
     world.masters[0].flow = Flow::RepliesHeld;
     world.acquire(&wanted(ms(10_000)));

@@ -277,7 +277,7 @@ fn bootstrapped(world: &mut World) -> Result<(), BootstrapError> {
 }
 
 #[test]
-fn new_masters_vote_at_once_when_they_are_told_that_nothing_can_be_locked_yet() {
+fn new_masters_vote_at_once_after_a_bootstrap() {
     let mut world = World::ready(guarded(3));
     assert_eq!(bootstrapped(&mut world), Ok(()));
     world.hold(&lock());
@@ -286,7 +286,7 @@ fn new_masters_vote_at_once_when_they_are_told_that_nothing_can_be_locked_yet() 
 }
 
 #[test]
-fn masters_of_which_some_vote_already_are_not_told() {
+fn a_bootstrap_is_refused_if_some_masters_vote_already() {
     let mut world = open(3);
     restart(&mut world, 1, false);
     let Err(BootstrapError::InUse(masters)) = bootstrapped(&mut world) else { panic!("two of them vote") };
@@ -297,7 +297,7 @@ fn masters_of_which_some_vote_already_are_not_told() {
 }
 
 #[test]
-fn all_masters_must_answer_before_they_are_told() {
+fn a_bootstrap_needs_an_answer_from_all_masters() {
     let mut world = World::ready(guarded(3));
     world.cut(0, 2);
     world.masters[2].reach = Reach::Refuses;
@@ -311,7 +311,7 @@ fn all_masters_must_answer_before_they_are_told() {
 }
 
 #[test]
-fn without_a_restart_guard_there_is_nothing_to_tell() {
+fn a_bootstrap_without_a_restart_guard_is_an_error() {
     let mut world = World::of(3);
     let now = world.now;
     assert_eq!(world.nodes[0].machine.bootstrap(now), Err(BootstrapError::NoRestartGuard));

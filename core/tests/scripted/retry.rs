@@ -9,7 +9,7 @@ fn pauses_between_attempts(world: &World) -> Vec<std::time::Duration> {
 }
 
 #[test]
-fn pauses_are_random_and_within_their_bounds_to_the_last() {
+fn retry_pauses_are_random_and_within_their_bounds_including_the_last() {
     for timeout in [1_000, 1_037, 1_111, 1_200] {
         let mut world = World::ready(settings(3).retry_delay(ms(100)..=ms(200)));
         world.each(|master| master.hold_by_another(KEY, None));
@@ -65,7 +65,7 @@ fn a_wait_that_ends_in_the_middle_of_a_round_reports_the_last_round_that_was_dec
 }
 
 #[test]
-fn one_try_is_one_try() {
+fn a_single_try_sends_one_request_to_each_master() {
     let mut world = World::of(3);
     world.each(|master| master.hold_by_another(KEY, Some(quorlock_core::Instant::FAR_FUTURE)));
     world.acquire(&one_try());
@@ -116,7 +116,7 @@ fn one_misconfigured_master_of_three_costs_its_vote_and_nothing_else() {
 }
 
 #[test]
-fn a_limit_of_no_time_at_all_ends_at_once_and_leaves_nothing() {
+fn a_timeout_of_zero_ends_at_once_and_leaves_nothing() {
     let mut world = World::of(3);
     let start = world.now;
     world.acquire(&Acquire { timeout: Some(ms(0)), ..wanted(ms(10_000)) });

@@ -102,7 +102,7 @@ fn locks_of_several_resources_in_any_order_do_not_wait_for_one_another_forever()
 }
 
 #[test]
-fn one_that_leaves_its_queues_lets_others_come_forward() {
+fn a_lock_that_leaves_its_queues_lets_the_next_ones_come_to_the_front() {
     let mut world = World::of(3);
     let x = world.acquire(&write(&["x"]));
     assert_eq!(granted(&mut world, 0), [x]);

@@ -98,7 +98,7 @@ fn a_lock_of_several_resources_asks_no_master_before_it_is_in_front_for_all() {
 }
 
 #[test]
-fn readers_that_others_kept_out_ask_all_masters_at_once() {
+fn readers_that_were_kept_out_ask_all_masters_at_once() {
     let mut world = two_processes();
     let writer = world.acquire(&write(&["x"]));
     assert_eq!(next_granted(&mut world, 0), writer);
@@ -141,7 +141,7 @@ fn a_writer_that_loses_rounds_keeps_its_marks() {
 }
 
 #[test]
-fn a_writer_that_gives_up_takes_its_marks_along() {
+fn a_writer_that_gives_up_removes_its_marks() {
     let (mut world, _) = behind_a_reader(&Acquire { timeout: Some(ms(700)), ..write(&["x"]) });
     world.pass(ms(600));
     assert_eq!(marked(&world), 3);
@@ -179,7 +179,7 @@ fn notifications_of_a_shared_key_do_not_set_its_mark_again() {
 }
 
 #[test]
-fn a_reader_has_its_number_where_a_quorum_counts_as_far() {
+fn a_reader_is_granted_once_a_quorum_has_counted_up_to_its_number() {
     let mut world = World::of(3);
     let counted = |world: &World| {
         let counters = world.masters.iter().map(|master| master.value("quorlock:fence/{x}", world.now));
@@ -223,7 +223,7 @@ fn a_reader_leaves_nothing_and_takes_no_other_readers_entry_away() {
 }
 
 #[test]
-fn readers_that_marks_keep_out_insist_in_the_end() {
+fn readers_that_marks_keep_out_for_too_long_are_granted_despite_them() {
     let mut world = two_processes();
     let reader = world.acquire(&read("x"));
     assert_eq!(next_granted(&mut world, 0), reader);
@@ -245,7 +245,7 @@ fn readers_that_marks_keep_out_insist_in_the_end() {
 }
 
 #[test]
-fn an_answer_for_the_writer_means_nothing_once_it_is_a_reader() {
+fn answers_to_a_writer_are_ignored_after_its_downgrade_to_a_reader() {
     let mut world = World::of(3);
     let lock = world.acquire(&write(&["x"]));
     assert_eq!(next_granted(&mut world, 0), lock);

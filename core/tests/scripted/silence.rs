@@ -74,7 +74,7 @@ fn the_first_lock_after_an_idle_hour_behind_a_forgetful_network_succeeds_even_wi
 }
 
 #[test]
-fn it_succeeds_also_when_a_minority_of_the_masters_has_died_meanwhile() {
+fn the_first_lock_after_an_idle_hour_succeeds_even_if_a_minority_has_died() {
     for dead in [0, 1, 2] {
         for reach in [Reach::Refuses, Reach::Ignores] {
             let mut world = idle_behind_a_network_that_forgets(5);
@@ -89,7 +89,7 @@ fn it_succeeds_also_when_a_minority_of_the_masters_has_died_meanwhile() {
 }
 
 #[test]
-fn it_succeeds_also_when_the_network_answers_the_first_bytes_with_a_reset() {
+fn the_first_lock_succeeds_even_if_the_network_answers_its_first_bytes_with_a_reset() {
     for (masters, used) in [(2, true), (2, false), (3, true), (3, false), (5, true)] {
         let mut world = World::of(masters);
         if used {

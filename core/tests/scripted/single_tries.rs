@@ -26,7 +26,7 @@ fn refusal_on_a_fresh_locker(masters: usize, prepare: impl Fn(&mut World)) -> Ac
 }
 
 #[test]
-fn a_connection_that_is_being_opened_is_waited_for_where_it_decides_which_error_it_is() {
+fn a_single_try_waits_for_an_opening_connection_that_decides_its_error() {
     let half = |world: &mut World| world.masters[0].hold_by_another(KEY, None);
     let error = refusal_on_a_fresh_locker(2, half);
     assert!(is_held_by_another(&error), "{error}");
@@ -111,7 +111,7 @@ fn a_split_that_stays_is_held_by_another_when_the_time_to_settle_it_is_over() {
 }
 
 #[test]
-fn a_split_that_a_holder_of_the_same_process_has_part_in_is_settled_until_the_callers_time_is_over() {
+fn a_split_with_a_holder_of_the_same_process_is_settled_until_the_caller_times_out() {
     let mut world = World::of(4);
     world.hold(&wanted(ms(10_000)));
     (0..2).for_each(|master| world.masters[master].hold_by_another(KEY, None));
@@ -158,7 +158,7 @@ fn a_lock_that_another_holds_is_refused_in_one_round() {
 }
 
 #[test]
-fn zero_is_a_single_try_on_connected_and_on_fresh_lockers() {
+fn a_timeout_of_zero_is_a_single_try_on_connected_and_on_fresh_lockers() {
     let within_zero = Acquire { timeout: Some(ms(0)), ..wanted(ms(10_000)) };
     for mut world in [World::of(3), World::cold(settings(3))] {
         world.each(|master| master.delay = ms(5));

@@ -108,7 +108,7 @@ fn cancelling_before_the_connections_are_open_sends_nothing() {
 }
 
 #[test]
-fn what_goes_out_shows_neither_tokens_nor_passwords_when_it_is_debugged() {
+fn debug_of_an_output_shows_neither_tokens_nor_passwords() {
     let masters = ["redis://user:hunter2@a:6379"];
     let config = quorlock_core::Config::new(masters).unwrap();
     let (now, id) = (quorlock_core::Instant::ORIGIN, config.master_ids().next().unwrap());

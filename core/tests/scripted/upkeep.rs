@@ -66,7 +66,7 @@ fn a_new_login_is_sent_in_order_and_its_answer_is_not_a_vote() {
 }
 
 #[test]
-fn a_refused_login_closes_the_connection_which_comes_again_soon() {
+fn a_refused_login_closes_the_connection_and_it_is_soon_reopened() {
     let mut world = with_password();
     let held = world.hold(&one_try());
     let opened = world.nodes[0].opened.clone();
@@ -125,7 +125,7 @@ fn a_login_that_comes_during_the_greeting_is_used_behind_it() {
 }
 
 #[test]
-fn a_login_for_a_connection_that_is_not_there_is_left_to_its_greeting() {
+fn a_login_for_a_closed_connection_is_sent_with_its_next_greeting() {
     let mut world = with_password();
     world.masters[0].reach = Reach::Refuses;
     world.cut(0, 0);
@@ -154,7 +154,7 @@ fn pings(world: &World, master: usize) -> usize {
 }
 
 #[test]
-fn a_connection_is_pinged_when_it_has_been_quiet_for_so_long_and_not_before() {
+fn a_connection_is_pinged_after_the_keep_alive_span_and_not_before() {
     let mut world = World::ready(settings(3).keep_alive(QUIET));
     world.pass(QUIET - ms(1));
     assert_eq!(pings(&world, 0), 0);
@@ -171,7 +171,7 @@ fn a_connection_is_pinged_when_it_has_been_quiet_for_so_long_and_not_before() {
 }
 
 #[test]
-fn nothing_is_sent_to_keep_a_connection_unless_that_is_wanted() {
+fn no_pings_are_sent_unless_keep_alive_is_set() {
     let mut world = World::of(1);
     let writes = world.nodes[0].writes[0];
     world.pass(100 * QUIET);
@@ -213,7 +213,7 @@ fn an_error_to_a_ping_is_a_sign_of_life() {
 }
 
 #[test]
-fn a_span_that_keeps_no_connection_is_refused() {
+fn an_unusable_keep_alive_span_is_refused() {
     let refused = |quiet| settings(1).keep_alive(quiet).build().unwrap_err();
     assert_eq!(refused(Duration::ZERO), ConfigError::ZeroSpan { setting: "keep_alive" });
     let span = Ttl::MAX + ms(1);
@@ -252,7 +252,7 @@ fn changed(heard: Duration, silent: Duration, up: Duration) -> World {
 }
 
 #[test]
-fn a_server_that_was_up_with_the_one_before_it_has_no_vote_for_the_longest_ttl() {
+fn another_server_that_ran_beside_the_former_one_has_no_vote_for_the_longest_ttl() {
     let mut world = changed(ms(60_000), ms(3_000), ms(30_000));
     assert_eq!(states(&world), [ready(&[Warning::OtherServer])]);
     world.acquire(&one_try());
@@ -270,7 +270,7 @@ fn a_server_that_was_up_with_the_one_before_it_has_no_vote_for_the_longest_ttl()
 }
 
 #[test]
-fn the_longest_ttl_that_was_asked_for_counts() {
+fn the_quarantine_of_another_server_lasts_for_the_longest_requested_ttl() {
     let mut world = World::of(1);
     world.pass(ms(5_000));
     let held = world.hold(&wanted(ms(100_000)));

@@ -127,7 +127,7 @@ fn a_loss_is_reported_no_later_than_the_end_of_validity() {
 }
 
 #[test]
-fn after_a_suspension_the_first_look_at_the_clock_says_lost() {
+fn after_a_suspension_the_first_clock_reading_reports_the_loss() {
     let mut world = World::of(3);
     let lock = world.hold(&quorlock_core::Acquire { renew_for: Some(ms(60_000)), ..wanted(ms(1_000)) });
     world.suspend(ms(5_000));

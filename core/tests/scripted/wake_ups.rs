@@ -28,7 +28,7 @@ fn executed(world: &World) -> usize {
 }
 
 #[test]
-fn a_waiter_asks_once_and_again_when_the_lock_is_released() {
+fn a_waiter_asks_once_and_then_only_when_the_lock_is_released() {
     for masters in [1, 3, 5] {
         let (mut world, held, awaited) = held_and_awaited(masters, ms(10_000), true);
         let before = executed(&world);
@@ -68,7 +68,7 @@ fn a_lock_without_waiters_is_not_watched() {
 }
 
 #[test]
-fn any_client_may_release_it() {
+fn a_deletion_of_the_key_by_any_client_wakes_the_waiter() {
     let (mut world, ..) = held_and_awaited(3, ms(10_000), true);
     world.each(delete_the_key);
     assert!(is_granted(&mut world, 1));
@@ -156,7 +156,7 @@ fn a_lock_whose_holder_is_gone_is_taken_when_its_keys_expire_even_without_a_noti
 }
 
 #[test]
-fn without_notifications_it_is_requested_repeatedly() {
+fn without_notifications_a_held_lock_is_requested_repeatedly() {
     for denied in [false, true] {
         let mut world = World::of(3);
         world.each(|master| master.hold_by_another(KEY, None));
@@ -383,7 +383,7 @@ fn nothing_is_watched_when_no_caller_has_waited_for_a_while() {
 }
 
 #[test]
-fn a_master_with_endless_notifications_does_not_make_it_spin() {
+fn endless_notifications_of_a_master_do_not_make_a_waiter_spin() {
     let (mut world, ..) = held_and_awaited(3, ms(60_000), true);
     let before = executed(&world);
     for _ in 0..100 {

@@ -29,7 +29,7 @@ fn the_guard_alone_has_two_holders_in_a_split_brain() {
 }
 
 #[test]
-fn with_a_replica_that_confirms_there_is_one() {
+fn a_replica_that_confirms_votes_leaves_one_holder() {
     safe(PAIR);
 }
 
@@ -44,7 +44,7 @@ const MORE: Failover = Failover { attempts: [2; 2], extensions: [1; 2], moves: [
 
 #[test]
 #[ignore = "takes minutes; PROOFS.md has the results"]
-fn up_to_the_third_tick() {
+fn every_failover_up_to_the_third_tick_has_one_holder() {
     for early_quarantine in [false, true] {
         safe(Failover { early_quarantine, horizon: 3, ..PAIR });
     }
@@ -52,6 +52,6 @@ fn up_to_the_third_tick() {
 
 #[test]
 #[ignore = "takes minutes; PROOFS.md has the results"]
-fn with_more_of_everything_up_to_a_bound() {
+fn more_attempts_extensions_and_moves_have_one_holder_up_to_a_bound() {
     safe(Failover { early_quarantine: true, bound: 2_000_000, ..MORE });
 }

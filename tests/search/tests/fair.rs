@@ -71,7 +71,7 @@ fn queues_by_arrival_get_stuck() {
 }
 
 #[test]
-fn a_grant_or_an_undo_that_removes_the_place_is_found() {
+fn the_search_finds_a_grant_or_an_undo_that_removes_the_place() {
     for flaw in [FairFlaw::GrantRemovesPlace, FairFlaw::UndoRemovesPlace] {
         let found = breaks(Fair { flaw: Some(flaw), attempts: [2, 1, 1], ..Fair::PAIR });
         assert!(matches!(found, FairViolation::Overtaken | FairViolation::Stuck { .. }), "{found:?}");
@@ -92,7 +92,7 @@ fn three_masters_serve_two_waiters_in_their_order() {
 
 #[test]
 #[ignore = "takes minutes; PROOFS.md has the results"]
-fn a_further_attempt_as_far_as_a_bound() {
+fn two_waiters_with_a_further_attempt_are_served_in_their_order_up_to_a_bound() {
     for attempts in [[2, 1, 1], [1, 2, 1]] {
         holds(Fair { attempts, bound: 5_000_000, ..Fair::PAIR });
     }
@@ -100,7 +100,7 @@ fn a_further_attempt_as_far_as_a_bound() {
 
 #[test]
 #[ignore = "takes minutes; PROOFS.md has the results"]
-fn more_of_everything_on_two_masters() {
+fn two_masters_serve_two_waiters_in_their_order_with_more_attempts_and_faults() {
     let all = [
         Fair { attempts: [2, 1, 1], ..TWO },
         Fair { attempts: [1, 2, 1], ..TWO },

@@ -34,7 +34,7 @@ fn the_guard_alone_has_two_holders_in_a_split_brain() {
 }
 
 #[test]
-fn with_a_replica_that_confirms_there_is_one() {
+fn a_replica_that_confirms_votes_leaves_one_holder() {
     safe(PAIR);
     safe(Group { promotions: 2, changes: 2, horizon: 6, ..PAIR });
     safe(Group { restarts: 1, horizon: 6, ..PAIR });
@@ -43,7 +43,7 @@ fn with_a_replica_that_confirms_there_is_one() {
 /// There are two lines of defence: votes that all replicas confirm, and a quarantine that begins
 /// when the replicas are complete. Each is enough if the declared replicas are all other servers.
 #[test]
-fn either_line_of_defence_is_enough_and_none_is_not() {
+fn either_defence_alone_is_enough_and_without_both_there_are_two_holders() {
     let early = Group { early_quarantine: true, ..PAIR };
     safe(early);
     safe(Group { flaw: Some(GroupFlaw::NoWait), ..PAIR });
@@ -51,12 +51,12 @@ fn either_line_of_defence_is_enough_and_none_is_not() {
 }
 
 #[test]
-fn an_extension_that_does_not_wait_is_found() {
+fn the_search_finds_extensions_that_do_not_wait_for_replicas() {
     broken(Group { flaw: Some(GroupFlaw::ExtensionsDoNotWait), early_quarantine: true, ..PAIR });
 }
 
 #[test]
-fn one_replica_that_need_not_confirm_is_found() {
+fn the_search_finds_that_one_replica_need_not_confirm() {
     let three = Group { servers: 3, declared: 2, changes: 2, extensions: 0, early_quarantine: true, ..PAIR };
     broken(Group { flaw: Some(GroupFlaw::OneLess), ..three });
     safe(Group { horizon: 4, early_quarantine: false, ..three });
@@ -66,6 +66,6 @@ fn one_replica_that_need_not_confirm_is_found() {
 /// A replica that was promoted keeps running, while another server has taken its place as a
 /// replica. The documentation says that this must not happen.
 #[test]
-fn a_replacement_for_a_server_that_still_runs_is_found() {
+fn the_search_finds_that_a_replica_replaces_a_server_that_still_runs() {
     broken(Group { spares: 1, changes: 2, extensions: 0, ..PAIR });
 }

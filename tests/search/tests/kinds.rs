@@ -68,7 +68,7 @@ fn a_batch_that_is_extended_by_any_of_its_keys_is_valid_without_them() {
 }
 
 #[test]
-fn a_batch_that_has_lost_a_key_on_one_master_holds_by_the_others() {
+fn a_batch_that_lost_a_key_on_one_master_is_held_by_the_other_masters() {
     let report = holds(&Search::new(Scenario { alone: true, ..Scenario::BATCH_LOST }));
     assert!(report.states > 10_000, "{}", report.states);
 }
@@ -80,7 +80,7 @@ fn one_permit_has_one_holder_whichever_master_assigns_it() {
 }
 
 #[test]
-fn two_permits_are_different_ones() {
+fn two_clients_get_two_different_permits() {
     let report = run(&Search::new(Scenario::PERMITS).states(200_000));
     assert!(report.counterexample.is_none() && report.depth >= 12, "{}", report.depth);
 }

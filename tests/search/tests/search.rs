@@ -83,12 +83,12 @@ fn a_lock_that_is_put_back_counts_from_the_next_round_on() {
 }
 
 #[test]
-fn a_master_that_votes_as_soon_as_it_has_lost_its_keys_finds_two_holders() {
+fn a_master_that_votes_as_soon_as_it_has_lost_its_keys_makes_two_holders() {
     fails(&Search::new(Scenario::HEAL_AT_ONCE), Violation::TwoHolders, 14);
 }
 
 #[test]
-fn grants_are_numbered_in_their_order_though_an_acquisition_comes_twice() {
+fn grants_are_numbered_in_their_order_even_if_an_acquisition_arrives_twice() {
     let report = holds(&Search::new(Scenario::FENCED_TWICE));
     assert!(report.states > 500_000, "{}", report.states);
 }

@@ -134,7 +134,7 @@ fn a_replica_counts_once_it_has_reported_its_offset() {
 }
 
 #[test]
-fn each_condition_shows_as_its_own_error() {
+fn each_server_condition_is_reported_as_its_own_error() {
     let mut desk = Desk::new();
     let set = ["SET", KEY, "token"];
     desk.master.set_replica(true);
@@ -221,7 +221,7 @@ fn commands_that_are_too_large_end_the_connection() {
 }
 
 #[test]
-fn dead_keys_do_not_pile_up() {
+fn expired_keys_do_not_accumulate() {
     let mut desk = Desk::new();
     for number in 0..10_000 {
         desk.ask(&["SET", &number.to_string(), "token", "PX", "10"]);
@@ -252,7 +252,10 @@ fn noise() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn no_bytes_panic_and_no_split_matters(bytes in noise(), cuts in vec(0usize..64, 0..6)) {
+    fn no_input_panics_and_its_split_does_not_change_the_replies(
+        bytes in noise(),
+        cuts in vec(0usize..64, 0..6),
+    ) {
         let now = Duration::from_secs(1);
         let (mut master, mut session, mut whole) = (Master::new(1), Session::new(), Vec::new());
         let flow = master.serve(&mut session, &bytes, now, &mut whole);

@@ -121,7 +121,7 @@ fn keys_are_tracked_by_name_across_databases() {
 }
 
 #[test]
-fn the_caller_of_a_script_has_read_all_its_keys() {
+fn a_script_counts_as_a_read_of_all_its_keys_by_its_caller() {
     let mut desk = Desk::new([NO_LOOP, NO_LOOP]);
     desk.ask(1, &["SET", KEY, "token", "PX", "1000"]);
     assert!(desk.ask(0, &["EVAL", UNDO.text, "1", KEY, "other"]).starts_with("*2\r\n"));
@@ -183,7 +183,7 @@ fn the_expiry_of_a_key_is_notified_when_it_is_next_accessed() {
 }
 
 #[test]
-fn a_replica_leaves_ended_keys_to_its_master() {
+fn a_replica_does_not_remove_expired_keys_until_it_is_promoted() {
     let mut desk = Desk::new([NO_LOOP]);
     desk.ask(0, &["SET", KEY, "a", "PX", "1"]);
     desk.ask(0, &["GET", KEY]);
@@ -267,7 +267,7 @@ fn a_restart_forgets_all_readers() {
 }
 
 #[test]
-fn neither_read_keys_nor_pushes_that_are_not_taken_pile_up() {
+fn tracked_keys_and_pending_pushes_are_bounded() {
     let mut desk = Desk::new([NO_LOOP]);
     let name = "x".repeat(10_000);
     let keys = |numbers: std::ops::Range<usize>| numbers.map(|number| format!("{number:04} {name}"));

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_keep_their_order_and_nothing_is_wider_than_a_line_much() {
+    fn times_keep_their_order_and_no_line_is_much_wider_than_the_limit() {
         let axis = Axis::new(vec![0.0, 3.0, 0.5, 0.6, 5_000.0, 5_000.4, 5_000.4], 5, None);
         let places = [0.0, 0.5, 0.55, 0.6, 3.0, 2_000.0, 5_000.0, 5_000.4].map(|at| axis.place(at));
         assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_has_an_axis() {
+    fn an_axis_keeps_to_the_wanted_number_of_lines_and_may_be_empty() {
         let many: Vec<f64> = (0..400).map(f64::from).collect();
         let lines = |wanted| Axis::new(many.clone(), 400, wanted).lines().len();
         assert!(lines(Some(3)) <= 4 && lines(None) > 10, "{} and {}", lines(Some(3)), lines(None));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_spans() {
+    fn times_and_spans_are_printed_in_fitting_units() {
         assert_eq!(
             [0.0, 0.25, 12.34, 1_500.0, 300_000.0].map(time),
             ["0 ms", "0.25 ms", "12.3 ms", "1.5 s", "5 min"]

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_something_to_xml_is_escaped() {
+    fn special_characters_of_xml_are_escaped() {
         assert_eq!(
             Escaped("<a & \"b\" 'c'>\u{1}\n\u{ffff}é").to_string(),
             "&lt;a &amp; &quot;b&quot; &#39;c&#39;&gt;   é"
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_are_rounded_to_one_decimal_place() {
         assert_eq!(
             [0.0, -0.01, 1.25, -3.0, 12.96].map(|number| Num(number).to_string()),
             ["0", "0", "1.2", "-3", "13"]

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_in_any_pieces_with_22_bytes_around_each() {
+    fn records_arrive_in_any_pieces_and_each_adds_22_bytes() {
         let (mut client, mut master, _) = opened(1);
         let mut wire = Vec::new();
         client.seal(b"nineteen bytes here", &mut wire);

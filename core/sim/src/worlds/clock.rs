@@ -66,7 +66,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_reading_is_found_again(start in 0u64..1 << 50, gain in -900_000i32..900_000, at in 0u64..1 << 45) {
+        fn the_true_time_of_a_clock_reading_is_found(
+            start in 0u64..1 << 50,
+            gain in -900_000i32..900_000,
+            at in 0u64..1 << 45,
+        ) {
             let mut clock = Clock::new(Duration::from_nanos(start), gain);
             let local = clock.read(at);
             let found = clock.when(local);
@@ -78,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fast_clock_gains_and_a_jump_shows() {
+    fn a_fast_clock_gains_time_and_a_jump_changes_its_reading() {
         let mut clock = Clock::new(Duration::from_secs(5), 10_000);
         assert_eq!(clock.read(1_000_000_000), 6_010_000_000);
         clock.jump(1_000_000_000, -1_000);

@@ -49,7 +49,7 @@ fn plan(seed: u64, steps: &[Step], clients: usize, faults: &[(u64, Fault)]) -> P
 }
 
 #[test]
-fn one_client() {
+fn a_world_with_one_client_is_drawn() {
     let steps = [
         lock(ms(500), true),
         Step::Hold(ms(20)),
@@ -62,7 +62,7 @@ fn one_client() {
 }
 
 #[test]
-fn masters_that_restart_empty() {
+fn masters_that_restart_empty_are_drawn() {
     let steps = [lock(ms(2_000), false), Step::Hold(ms(1_900)), Step::Release];
     let empty = |master| Fault::Crash { master, span: ms(5), keep: Keep::Nothing };
     let (_, failure) = plan(4, &steps, 2, &[(300, empty(0)), (600, empty(1))]).shrink().expect("two holders");
@@ -70,7 +70,7 @@ fn masters_that_restart_empty() {
 }
 
 #[test]
-fn faults_of_many_kinds() {
+fn faults_of_many_kinds_are_drawn() {
     let steps = [lock(ms(300), true), Step::Hold(ms(40)), Step::Release].repeat(2);
     let faults = [
         (5, Fault::Pause { client: 0, span: ms(60) }),
@@ -125,7 +125,7 @@ fn seen_from_outside() -> Picture {
 }
 
 #[test]
-fn what_was_seen_from_outside() {
+fn a_picture_of_events_recorded_outside_is_drawn() {
     let svg = seen_from_outside().to_svg();
     assert!(
         !svg.contains("of no lane") && !svg.contains("</svg>\u{1b}") && svg.contains("says &lt;/svg&gt; [2J")

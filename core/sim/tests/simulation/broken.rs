@@ -38,7 +38,7 @@ fn with_faults(seed: u64, faults: &[(Duration, Fault)]) -> Plan {
 }
 
 #[test]
-fn the_rivals_alone_break_nothing() {
+fn without_faults_the_rival_clients_break_no_promise() {
     assert_eq!(violation(rivals), None);
 }
 
@@ -50,7 +50,7 @@ fn masters_that_restart_empty_let_two_clients_in() {
 }
 
 #[test]
-fn masters_that_restart_with_all_their_keys_do_not() {
+fn masters_that_restart_with_all_their_keys_let_only_one_client_in() {
     let kept = |master| Fault::Crash { master, span: ms(5), keep: Keep::Everything };
     assert_eq!(violation(|seed| with_faults(seed, &[(ms(300), kept(0)), (ms(600), kept(1))])), None);
 }
@@ -68,7 +68,7 @@ fn losses(fault: impl Fn(usize) -> Fault) -> [(Duration, Fault); 2] {
 }
 
 #[test]
-fn masters_that_lose_their_data_let_two_clients_in_without_the_restart_guard_only() {
+fn masters_that_lose_their_data_let_two_clients_in_only_without_the_restart_guard() {
     let faults: [fn(usize) -> Fault; 4] = [
         |master| Fault::Crash { master, span: ms(5), keep: Keep::Nothing },
         |master| Fault::Crash { master, span: ms(5), keep: Keep::Half },
@@ -89,7 +89,7 @@ fn masters_that_lose_their_data_let_two_clients_in_without_the_restart_guard_onl
 }
 
 #[test]
-fn a_master_that_copies_one_that_was_never_asked_lets_two_clients_in() {
+fn a_master_that_copies_one_without_the_key_lets_two_clients_in_unless_guarded() {
     // The first holder has masters 0 and 1 only; master 0 takes over what master 2 knows.
     let faults = [
         (ms(0), Fault::Hang { master: 2, span: ms(200) }),
@@ -117,7 +117,7 @@ fn numbered(seed: u64) -> Plan {
 }
 
 #[test]
-fn counters_that_are_lost_give_numbers_twice_without_the_restart_guard_only() {
+fn counters_that_are_lost_give_numbers_twice_only_without_the_restart_guard() {
     // The third master, which knows the numbers, is away until the other two vote again. Both times
     // are tried, because early numbers may come from its clock, which may be ahead of theirs.
     for at in [ms(60), ms(300)] {
@@ -156,7 +156,7 @@ fn masters_whose_clocks_are_set_let_two_clients_in() {
 }
 
 #[test]
-fn a_failure_is_shrunk_and_tells_its_story() {
+fn a_failure_is_shrunk_and_printed_with_its_timeline() {
     let empty = |master| Fault::Crash { master, span: ms(5), keep: Keep::Nothing };
     let noise = Fault::ForgetScripts { master: 2 };
     let faults = [(ms(100), noise), (ms(300), empty(0)), (ms(500), noise), (ms(600), empty(1))];

@@ -85,13 +85,13 @@ fn split_brain(declared: u8) -> Plan {
 }
 
 #[test]
-fn an_owner_that_goes_on_is_a_second_one_with_the_guard_alone_and_none_with_its_replica() {
+fn an_old_slot_owner_that_continues_makes_a_second_holder_unless_its_replica_confirms() {
     assert!(is_split(split_brain(0).run()));
     split_brain(1).run().unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 #[test]
-fn clients_meet_slots_that_move_and_servers_that_know_less_than_others() {
+fn random_cluster_worlds_contain_moving_slots_and_failovers_during_a_move() {
     let (mut moving, mut partly, mut moved, mut failed_over) = (0, 0, 0, 0);
     for seed in 0..40 {
         let told = Plan::random_clusters(seed).trace().1.to_string();
@@ -126,7 +126,7 @@ fn locks_move_with_their_slot_and_nothing_is_granted_before_they_end() {
 /// The remaining hole (`failover.md`): the source serves the slot as before, without the keys that
 /// have moved. If a client asks meanwhile, it makes the source forget the marker of the guard.
 #[test]
-fn a_move_that_is_given_up_lets_two_clients_in_unless_one_asks_meanwhile() {
+fn an_aborted_slot_move_lets_two_clients_in_unless_a_client_asks_during_it() {
     let split = |seed, from| {
         let reshard = Fault::Reshard { master: 0, further: 0, pace: ms(100), is_given_up: true };
         is_split(contest(seed, from, vec![(When::At(ms(100)), reshard)]).run())
@@ -139,7 +139,7 @@ fn a_move_that_is_given_up_lets_two_clients_in_unless_one_asks_meanwhile() {
 /// The other hole: the slot comes back with the same marker, so that no client notices what the
 /// other server lost meanwhile.
 #[test]
-fn a_slot_that_is_back_before_the_first_request_lets_two_clients_in() {
+fn a_slot_that_returns_without_its_keys_before_a_request_lets_two_clients_in() {
     let at = |millis, fault| (When::At(ms(millis)), fault);
     let (moves, back) =
         (Fault::MoveSlot { master: 0, further: 0 }, Fault::MoveSlot { master: 1, further: 0 });

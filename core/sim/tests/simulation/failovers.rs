@@ -34,7 +34,7 @@ fn split_brain(declared: u8) -> Plan {
 }
 
 #[test]
-fn an_old_primary_that_goes_on_is_a_second_one_with_the_guard_alone_and_none_with_its_replica() {
+fn an_old_primary_that_continues_makes_a_second_holder_unless_its_replica_confirms() {
     let failure = split_brain(0).run().unwrap_err();
     assert_eq!(failure.violation, Violation::TwoHolders { first: 0, second: 1 }, "{failure}");
     split_brain(1).run().unwrap_or_else(|failure| panic!("{failure}"));
@@ -81,7 +81,7 @@ fn no_promise_is_broken_where_all_replicas_confirm_each_vote() {
 /// Two replicas, of which clients declare one. The former primary votes with its remaining replica
 /// while the promoted one waits for a replica. Then the remaining replica changes sides.
 #[test]
-fn a_replica_that_is_not_declared_and_changes_sides_lets_two_clients_in() {
+fn an_undeclared_replica_that_changes_its_primary_lets_two_clients_in() {
     let mut plan = split_brain(1);
     (plan.replicas, plan.early_quarantine) = (2, true);
     plan.faults.push((When::At(ms(3_200)), Fault::Follow { master: 2, closes: false }));
@@ -92,7 +92,7 @@ fn a_replica_that_is_not_declared_and_changes_sides_lets_two_clients_in() {
 /// A former primary takes the promoted server for a replica that still follows it, because it reads
 /// that replica's earlier acknowledgements late. So its script says yes, and only `WAIT` says no.
 #[test]
-fn a_former_primary_is_deceived_by_what_lay_in_its_buffers() {
+fn late_acknowledgements_deceive_the_script_of_a_former_primary_but_not_wait() {
     let is_deceived = |seed: &u64| {
         let (_, timeline) = Plan::random_failovers(*seed).trace();
         let told = timeline.to_string();
@@ -107,7 +107,7 @@ fn a_former_primary_is_deceived_by_what_lay_in_its_buffers() {
 /// Of the two defences against a former primary that continues, only the first one is left: every
 /// vote is confirmed by all replicas. This test would see a fault in that defence.
 #[test]
-fn no_promise_is_broken_by_votes_alone_where_quarantines_begin_early() {
+fn no_promise_is_broken_if_only_confirmed_votes_protect_it() {
     hold(|plan| plan.early_quarantine = true).unwrap_or_else(|story| panic!("{story}"));
 }
 
@@ -126,7 +126,7 @@ proptest! {
 }
 
 #[test]
-fn a_failover_can_be_told_as_a_story() {
+fn a_failover_is_printed_drawn_and_shrunk() {
     let failure = split_brain(0).run().unwrap_err();
     let (told, drawn) = (failure.to_string(), failure.to_svg());
     for part in

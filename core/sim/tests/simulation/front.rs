@@ -59,7 +59,7 @@ fn a_scope_is_renewed_returns_its_value_and_leaves_no_key() {
 }
 
 #[test]
-fn a_scope_ends_where_it_is_when_its_lock_is_lost() {
+fn a_scope_is_dropped_at_its_await_point_when_its_lock_is_lost() {
     alone(
         |world| forgetful(world, ms(500)),
         |client| async move {
@@ -155,7 +155,7 @@ fn renewal_ends_with_the_longest_hold_that_was_asked_for() {
 }
 
 #[test]
-fn requests_have_the_patience_and_the_longest_hold_of_the_configuration() {
+fn requests_use_the_timeout_and_the_longest_hold_of_the_configuration() {
     let mut world = World::new(23);
     let holder = world
         .client_with(|settings| settings.ttl(ms(1_000)).longest_hold(ms(3_000)))
@@ -193,7 +193,7 @@ fn a_stopped_renewal_leaves_the_remaining_validity_and_manual_extensions() {
 }
 
 #[test]
-fn extensions_that_make_no_sense_or_come_too_late_say_so() {
+fn invalid_and_late_extensions_return_their_own_errors() {
     alone(
         |_| {},
         |client| async move {
@@ -210,7 +210,7 @@ fn extensions_that_make_no_sense_or_come_too_late_say_so() {
 }
 
 #[test]
-fn an_extension_that_is_dropped_still_happens_and_the_guard_knows() {
+fn an_extension_whose_future_is_dropped_still_extends_the_guard() {
     alone(
         |_| {},
         |client| async move {
@@ -228,7 +228,7 @@ fn an_extension_that_is_dropped_still_happens_and_the_guard_knows() {
 }
 
 #[test]
-fn a_release_tells_what_it_found() {
+fn a_release_reports_whether_the_masters_still_held_the_lock() {
     alone(
         |world| forgetful(world, ms(100)),
         |client| async move {
@@ -268,7 +268,7 @@ fn a_release_tells_what_it_found() {
 }
 
 #[test]
-fn watches_outlive_their_guard_and_tell_that_it_is_released() {
+fn watches_outlive_their_guard_and_report_its_release() {
     alone(
         |_| {},
         |client| async move {

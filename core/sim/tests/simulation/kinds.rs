@@ -81,7 +81,7 @@ fn forgetful(seed: u64, one: [Access; RESOURCES], other: [Access; RESOURCES]) ->
 }
 
 #[test]
-fn the_observer_sees_two_holders_of_every_kind_that_conflict() {
+fn the_observer_detects_two_conflicting_holders_of_every_kind() {
     let pairs = [(BATCH, BATCH), (BATCH, WRITES), (WRITES, READS), (READS, GROUP), (MIXED, BATCH)];
     // A semaphore with a single permit must not have a second holder either.
     for (one, other) in pairs.into_iter().chain([(permit(1), permit(1))]) {
@@ -111,7 +111,7 @@ fn readers_of_one_resource_hold_it_at_the_same_time() {
 }
 
 #[test]
-fn the_observer_sees_one_permit_more_than_there_are() {
+fn the_observer_detects_one_valid_permit_too_many() {
     let found = (0..10).find_map(|seed| {
         let mut plan = forgetful(seed, permit(2), permit(2));
         plan.clients.push(holder(permit(2), false));
@@ -155,7 +155,7 @@ fn counters_that_are_lost_give_a_writer_the_number_of_an_earlier_reader() {
 }
 
 #[test]
-fn the_grant_of_a_permit_is_one() {
+fn a_fault_timed_at_a_grant_also_counts_grants_of_permits() {
     let mut plan = Plan::new(3, 3, vec![holder(permit(2), false)]);
     let when = When::AtGrant { number: 2, delay: ms(0) };
     plan.faults = vec![(when, Fault::ForgetScripts { master: 0 })];

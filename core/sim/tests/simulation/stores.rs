@@ -15,7 +15,7 @@ fn number(number: u64) -> Option<FencingToken> {
 }
 
 #[test]
-fn a_write_on_the_strength_of_an_old_reading_is_a_lost_update() {
+fn a_write_based_on_an_outdated_read_is_a_lost_update() {
     let (mut world, store) = (World::new(1), Store::new());
     let [early, late] = [world.client(), world.client()];
     let own = store.clone();

@@ -112,7 +112,7 @@ fn a_clock_that_jumps_ends_the_guard_at_once() {
 }
 
 #[test]
-fn a_task_that_never_ends_is_told() {
+fn a_task_that_never_ends_is_reported() {
     let mut world = World::new(10);
     let client = world.client();
     world.spawn(&client, std::future::pending());
@@ -121,7 +121,7 @@ fn a_task_that_never_ends_is_told() {
 }
 
 #[test]
-fn what_the_code_under_test_reports_ends_the_run() {
+fn a_violation_reported_by_the_code_under_test_ends_the_run() {
     let mut world = World::new(11);
     let client = world.client();
     world.spawn(&client.clone(), async move {
@@ -135,7 +135,7 @@ fn what_the_code_under_test_reports_ends_the_run() {
 }
 
 #[test]
-fn waiting_without_a_thread_says_so_at_once() {
+fn a_blocking_wait_in_a_simulated_world_fails_at_once() {
     let mut world = World::new(12);
     let client = world.client();
     assert_eq!(client.locker().lock("job").wait().unwrap_err(), AcquireError::DriverEnded);

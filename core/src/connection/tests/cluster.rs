@@ -57,7 +57,7 @@ fn in_service() -> Guided {
 }
 
 #[test]
-fn nodes_that_are_not_the_owner_say_who_is() {
+fn nodes_that_do_not_own_the_slot_redirect_to_its_owner() {
     let mut guided = Guided::new(URL);
     guided.told();
     guided.0.submit(Action::Acquire, 1);
@@ -99,7 +99,7 @@ fn lost() -> Guided {
 }
 
 #[test]
-fn a_node_that_was_learned_and_names_one_that_is_gone_is_asked_once_before_a_pause() {
+fn a_learned_node_that_redirects_to_a_dead_one_is_asked_once_before_a_pause() {
     let mut guided = lost();
     assert_eq!(guided.told()[1], "open 5 c:3");
     guided.node("master", "-MOVED 3387 d:4");
@@ -204,7 +204,7 @@ fn the_source_of_a_move_is_greeted_and_forgets_the_marker() {
 }
 
 #[test]
-fn a_cluster_that_does_not_serve_the_slot_is_asked_at_its_other_nodes_and_again_soon() {
+fn after_clusterdown_the_other_nodes_are_asked_and_soon_all_again() {
     let mut guided = in_service();
     guided.0.submit(Action::Acquire, 1);
     guided.told();
@@ -248,7 +248,7 @@ fn an_owner_without_its_replicas_is_left_for_a_moment_to_ask_another_node() {
 }
 
 #[test]
-fn what_the_owner_tells_of_a_key_goes_by_its_name_without_the_tag() {
+fn notifications_of_the_owner_name_the_key_without_the_tag() {
     let mut guided = in_service();
     guided.0.hear(b">2\r\n$10\r\ninvalidate\r\n*2\r\n$5\r\n{q0}r\r\n$5\r\n{q1}r\r\n");
     let told = guided.0.answers.next().map(|(_, upward)| upward);
@@ -257,7 +257,7 @@ fn what_the_owner_tells_of_a_key_goes_by_its_name_without_the_tag() {
 }
 
 #[test]
-fn the_releases_behind_a_silent_owner_name_the_tag() {
+fn parting_releases_to_a_silent_owner_name_keys_with_the_tag() {
     let mut guided = in_service();
     guided.0.submit(Action::Acquire, 1);
     guided.told();
@@ -268,7 +268,7 @@ fn the_releases_behind_a_silent_owner_name_the_tag() {
 }
 
 #[test]
-fn a_tag_needs_a_node_of_a_cluster_where_the_server_says_what_it_is() {
+fn a_url_with_a_tag_is_an_error_if_the_server_reports_another_mode() {
     let hello = |mode: &str| {
         let mode = format!("$4\r\nmode\r\n${}\r\n{mode}\r\n", mode.len());
         format!("%2\r\n{mode}$4\r\nrole\r\n$6\r\nmaster\r\n")
@@ -292,7 +292,7 @@ fn a_tag_needs_a_node_of_a_cluster_where_the_server_says_what_it_is() {
 }
 
 #[test]
-fn a_node_of_a_cluster_needs_a_url_that_says_so() {
+fn a_cluster_node_behind_a_plain_url_is_a_configuration_error() {
     let mut alone = Alone::greeting(one());
     alone.hear(says("master", "_").as_bytes());
     let fault = Cause::Cluster(ClusterFault::IsNode);

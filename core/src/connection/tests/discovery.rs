@@ -99,7 +99,7 @@ fn a_sentinel_is_asked_and_the_server_that_it_names_is_greeted() {
 }
 
 #[test]
-fn the_next_sentinel_is_asked_where_one_does_not_know_or_is_not_there() {
+fn the_next_sentinel_is_asked_if_one_does_not_know_the_group_or_is_down() {
     let mut guided = Guided::of_two();
     guided.told();
     guided.0.submit(Action::Acquire, 1);
@@ -119,7 +119,7 @@ fn the_next_sentinel_is_asked_where_one_does_not_know_or_is_not_there() {
 }
 
 #[test]
-fn one_sentinel_that_is_misconfigured_says_little_while_others_wait_for_a_failover() {
+fn one_sentinel_without_the_group_does_not_hide_that_the_primary_is_down() {
     let mut guided = Guided::of_two();
     guided.told();
     guided.named("7");
@@ -133,7 +133,7 @@ fn one_sentinel_that_is_misconfigured_says_little_while_others_wait_for_a_failov
 }
 
 #[test]
-fn why_a_search_took_a_detour_is_forgotten_once_it_has_found_the_primary() {
+fn errors_of_a_search_are_forgotten_once_it_has_found_the_primary() {
     let mut guided = Guided::of_two();
     guided.told();
     guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
@@ -176,7 +176,7 @@ fn a_silent_sentinel_leaves_time_for_the_next_one() {
 }
 
 #[test]
-fn once_all_are_silent_they_are_asked_at_leisure() {
+fn silent_sentinels_are_asked_at_a_bounded_rate() {
     let mut guided = Guided::of_two();
     guided.told();
     let mut openings = 0;
@@ -189,7 +189,7 @@ fn once_all_are_silent_they_are_asked_at_leisure() {
 }
 
 #[test]
-fn once_all_are_silent_those_that_were_learned_are_asked_too() {
+fn learned_sentinels_are_asked_too_when_all_are_silent() {
     let mut guided = Guided::new("redis+sentinel://a/m?failover=durable");
     guided.told();
     guided.stands();
@@ -228,7 +228,7 @@ fn a_sentinel_that_names_a_replica_is_not_believed() {
 }
 
 #[test]
-fn sentinels_that_one_knows_are_asked_too() {
+fn sentinels_that_another_sentinel_lists_are_asked_too() {
     let mut guided = Guided::new("redis+sentinel://a/m?failover=durable");
     guided.told();
     guided.stands();
@@ -268,7 +268,7 @@ fn listed(port: usize) -> String {
 }
 
 #[test]
-fn sentinels_that_have_led_nowhere_make_room_for_others() {
+fn learned_sentinels_that_did_not_help_are_replaced_by_others() {
     let refused = || Cause::Connect(std::io::ErrorKind::ConnectionRefused);
     let mut guided = Guided::new("redis+sentinel://a/m?failover=durable");
     guided.told();
@@ -301,7 +301,7 @@ fn sentinels_that_have_led_nowhere_make_room_for_others() {
 }
 
 #[test]
-fn what_is_wrong_with_sentinels_is_told() {
+fn each_fault_of_a_sentinel_is_reported_with_its_cause() {
     let one = "redis+sentinel://a/m?failover=durable&sentinel-user=u&sentinel-pass=w";
     for (replies, fault) in [
         ("+OK\r\n*-1\r\n", SentinelFault::UnknownGroup),
@@ -329,7 +329,7 @@ fn what_is_wrong_with_sentinels_is_told() {
 }
 
 #[test]
-fn a_primary_that_takes_no_writes_any_more_is_left() {
+fn a_primary_that_has_become_read_only_is_disconnected() {
     let mut guided = Guided::of_two();
     guided.told();
     guided.named("7");

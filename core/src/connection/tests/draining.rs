@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_release_that_is_owed_sets_no_time_while_the_connection_drains_and_goes_out_on_the_next() {
+fn an_owed_release_sets_no_deadline_while_the_connection_drains_and_is_sent_on_the_next() {
     let mut alone = Alone::ready(one().max_in_flight_requests(1));
     alone.submit(Action::Acquire, 1);
     alone.submit(Action::Release, 2);

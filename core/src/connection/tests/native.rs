@@ -10,7 +10,7 @@ fn greeting_by(version: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_server_that_compares_and_deletes_by_itself_is_asked_to() {
+fn a_release_uses_the_native_compare_and_delete_command_if_the_server_has_it() {
     for (version, command) in [
         (
             "redis_version:7.2.4\r\nvalkey_version:9.0.0\r\n",
@@ -39,7 +39,7 @@ fn a_server_that_compares_and_deletes_by_itself_is_asked_to() {
 }
 
 #[test]
-fn a_command_that_turns_out_not_to_be_there_is_replaced_by_the_script() {
+fn an_unknown_or_denied_native_command_is_replaced_by_the_script() {
     for refusal in ["-ERR unknown command 'DELIFEQ', with args beginning with: \r\n", "-NOPERM no\r\n"] {
         let mut alone = Alone::greeting(one());
         alone.hear(&greeting_by("valkey_version:9.1.0\r\n"));

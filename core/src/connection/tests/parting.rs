@@ -10,7 +10,7 @@ fn shared(number: u8) -> Claim {
 }
 
 #[test]
-fn a_lock_that_was_downgraded_is_released_in_both_forms_and_others_as_they_were_asked_for() {
+fn a_parting_release_names_the_claim_that_the_lock_has_after_its_downgrade() {
     let mut alone = Alone::ready(one());
     alone.submit(Action::Acquire, 1);
     alone.submit(Action::Acquire, 2);

@@ -20,7 +20,7 @@ impl Alone {
 }
 
 #[test]
-fn a_release_takes_all_back_that_was_to_be_asked_for_its_place() {
+fn a_release_removes_all_unsent_requests_of_its_place() {
     let mut alone = Alone::greeting(one());
     alone.ask(Action::Acquire, 1);
     alone.ask(Action::Undo, 1);
@@ -33,7 +33,7 @@ fn a_release_takes_all_back_that_was_to_be_asked_for_its_place() {
 }
 
 #[test]
-fn a_release_is_sent_where_its_acquisition_has_left_on_a_former_connection() {
+fn a_release_whose_acquisition_was_sent_on_an_earlier_connection_is_sent() {
     let mut alone = Alone::greeting(one());
     alone.ask(Action::Stay, 1);
     alone.ask(Action::Release, 1);
@@ -45,7 +45,7 @@ fn a_release_is_sent_where_its_acquisition_has_left_on_a_former_connection() {
 }
 
 #[test]
-fn a_server_that_must_not_vote_yet_keeps_places() {
+fn a_server_that_must_not_vote_yet_still_keeps_places_in_the_queue() {
     let mut alone = Alone::ready(one());
     alone.connection.other_server_until = Some(alone.now + ms(1_000));
     alone.ask(Action::Acquire, 1);

@@ -196,17 +196,17 @@ fn two_callers_of_one_owner_get_the_lock_and_the_last_one_releases_it() {
 }
 
 #[test]
-fn a_caller_that_goes_does_not_end_the_request_for_the_other() {
+fn a_caller_that_gives_up_does_not_end_the_request_for_the_other() {
     run("a caller of an owner, and one that goes", World::call, World::look_in);
 }
 
 #[test]
-fn a_caller_that_goes_leaves_its_place_to_one_that_asks_for_more() {
+fn a_caller_that_gives_up_leaves_its_place_to_one_that_asks_for_more() {
     run("a caller of an owner, and one that goes and asks for less", World::call, World::look_in_for_less);
 }
 
 #[test]
-fn two_callers_that_go_leave_nothing() {
+fn two_callers_that_give_up_leave_no_request_and_no_lock() {
     run("two callers of an owner that go", World::look_in, World::look_in);
 }
 

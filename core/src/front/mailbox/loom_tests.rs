@@ -49,7 +49,7 @@ fn drive(told: fn(&Mailbox), is_told: fn(&Mailbox, Option<Instant>) -> bool) {
 }
 
 #[test]
-fn a_deadline_that_comes_nearer_wakes_the_driver_or_is_what_it_sleeps_for() {
+fn an_earlier_deadline_wakes_the_driver_or_is_known_before_it_sleeps() {
     explore("a deadline beside a turn of the driver", None, || {
         drive(|mailbox| tell(mailbox, None, at(10)), |_, armed| armed == Some(at(10)));
     });
@@ -71,14 +71,14 @@ fn a_demand_wakes_the_driver_or_is_found_before_it_sleeps() {
 }
 
 #[test]
-fn the_last_user_wakes_the_driver_or_is_missed_before_it_sleeps() {
+fn the_end_of_the_last_user_wakes_the_driver_or_is_known_before_it_sleeps() {
     explore("the last user beside a turn of the driver", None, || {
         drive(Mailbox::remove_user, |mailbox, _| !mailbox.has_users());
     });
 }
 
 #[test]
-fn the_earlier_of_two_deadlines_is_what_the_driver_wakes_for() {
+fn the_driver_wakes_for_the_earlier_of_two_deadlines() {
     explore("two deadlines, one after the other", None, || {
         let two = |mailbox: &Mailbox| {
             tell(mailbox, None, at(15));

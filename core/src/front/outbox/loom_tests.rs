@@ -83,31 +83,31 @@ fn take_a_turn(counter: &Counter) {
 }
 
 #[test]
-fn two_callers_leave_no_output() {
+fn two_callers_leave_no_output_behind() {
     explore("two callers", None, || race([ask, ask]));
 }
 
 #[test]
-fn three_callers_leave_no_output() {
+fn three_callers_leave_no_output_behind() {
     explore("three callers", Some(3), || race([ask, ask, ask]));
 }
 
 #[test]
-fn callers_that_gather_leave_no_output() {
+fn callers_that_gather_leave_no_output_behind() {
     explore("a caller beside one that gathers", Some(4), || race([ask, ask_twice_gathered]));
 }
 
 #[test]
-fn a_caller_beside_a_use_of_the_queue_leaves_no_output() {
+fn a_caller_beside_a_use_of_the_queue_leaves_no_output_behind() {
     explore("a caller beside a use of the queue", None, || race([ask, use_the_queue]));
 }
 
 #[test]
-fn a_caller_beside_a_turn_of_the_driver_leaves_no_output() {
+fn a_caller_beside_a_turn_of_the_driver_leaves_no_output_behind() {
     explore("a caller beside a turn of the driver", None, || race([ask, take_a_turn]));
 }
 
 #[test]
-fn two_callers_beside_a_turn_of_the_driver_leave_no_output() {
+fn two_callers_beside_a_turn_of_the_driver_leave_no_output_behind() {
     explore("two callers beside a turn of the driver", Some(3), || race([ask, ask, take_a_turn]));
 }

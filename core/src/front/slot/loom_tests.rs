@@ -14,7 +14,7 @@ use crate::protocol::LossCause;
 use crate::time::Instant;
 
 #[test]
-fn what_a_slot_is_told_reaches_its_watcher_and_stays() {
+fn the_loss_cause_of_a_slot_reaches_its_watcher_and_does_not_change() {
     explore("a slot between its watcher, the machine and its holder", None, || {
         let slot = Arc::new(Slot::new(Subject::none()));
         slot.set_valid_until(Instant::ORIGIN + std::time::Duration::from_secs(1));

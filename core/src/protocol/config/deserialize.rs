@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_has_its_default() {
+    fn missing_settings_have_their_defaults() {
         let config = read(r#"{"masters": ["redis://a", "redis://b"]}"#).unwrap();
         let default = Config::new(["redis://a", "redis://b"]).unwrap();
         assert_eq!(format!("{config:?}"), format!("{default:?}"));
     }
 
     #[test]
-    fn what_is_wrong_is_refused_without_a_secret() {
+    fn invalid_settings_are_refused_without_showing_a_secret() {
         for (json, says) in [
             ("{}", "missing field `masters`"),
             (r#"{"masters": []}"#, "no master is named"),

@@ -86,7 +86,7 @@ fn a_limit_of_none_and_the_longest_limit_are_accepted() {
 }
 
 #[test]
-fn what_is_set_is_what_is_used() {
+fn every_setting_of_the_builder_is_in_the_configuration() {
     let hour = Duration::from_secs(3600);
     let fourth = "redis://d".parse().unwrap();
     let config = three()
@@ -125,7 +125,7 @@ fn what_is_set_is_what_is_used() {
 }
 
 #[test]
-fn what_goes_with_the_restart_guard_is_what_is_used() {
+fn every_setting_of_the_restart_guard_is_in_the_configuration() {
     let config = three()
         .restart_guard(Ttl::MAX)
         .allow_eviction(EvictionPolicy::VolatileTtl)
@@ -139,7 +139,7 @@ fn what_goes_with_the_restart_guard_is_what_is_used() {
 }
 
 #[test]
-fn a_ttl_outlasts_its_drift_and_one_time_out_by_whatever_little() {
+fn a_ttl_must_be_longer_than_its_drift_and_one_request_timeout() {
     let ttl = Ttl::new(100 * MILLI).unwrap();
     assert_eq!(check_ttl(ttl, 97 * MILLI - Duration::from_nanos(1)), Ok(()));
     let more_than = 100 * MILLI;

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indices_read_as_a_person_says_them() {
+    fn consecutive_indices_are_printed_as_ranges() {
         let said = |indices: &[u32]| Indices(indices).to_string();
         assert_eq!(said(&[]), "");
         assert_eq!(

@@ -31,7 +31,7 @@ fn contention_in_this_process_tells_how_many_callers_are_ahead() {
 }
 
 #[test]
-fn the_error_of_an_acquisition_is_what_its_votes_amount_to() {
+fn the_votes_of_an_acquisition_determine_its_error() {
     let held = Vote::HeldByAnother { remaining: None, holder: None };
     let closed = Vote::Failed(Cause::Closed);
     let duplicate = Vote::Failed(Cause::SameServer { other: MasterId::all(1).next().unwrap() });
@@ -91,7 +91,7 @@ fn an_error_inside_of_another_is_its_source() {
 }
 
 #[test]
-fn each_kind_of_error_has_a_word_of_its_own() {
+fn each_kind_of_error_has_its_own_name() {
     let shared = || Arc::new(ballot([Vote::Granted; 3]));
     let kinds = [
         AcquireError::HeldByAnother(shared()),

@@ -5,7 +5,7 @@ fn targets(all: &[Target]) -> Result<Targets, ConfigError> {
 }
 
 #[test]
-fn one_name_is_the_lock_that_it_would_be_alone() {
+fn a_batch_that_writes_one_name_is_a_plain_lock() {
     let one = Targets::from(Resource::new("x").unwrap());
     assert_eq!(targets(&["x".into(), Target::read("x")]), Ok(one.clone()));
     assert_eq!(targets(&[Target::read("x"), "x".into()]), Ok(one.clone()));
@@ -21,7 +21,7 @@ fn names_are_put_in_order_and_counted_once() {
 }
 
 #[test]
-fn what_is_too_much_or_contradicts_itself_is_refused() {
+fn too_many_and_contradictory_targets_are_refused() {
     let many = |count: usize| (0..count).map(|n| Target::write(format!("n{n}")));
     assert_eq!(Targets::new("", many(0)), Err(ConfigError::NoTarget));
     assert!(Targets::new("", many(1_024)).is_ok());

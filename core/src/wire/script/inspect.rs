@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asking_writes_nothing() {
+    fn inspection_scripts_write_nothing() {
         let calls = INSPECT.text.split("('").skip(1).filter_map(|call| call.split('\'').next());
         let mut commands: Vec<_> =
             calls.filter(|word| word.chars().all(|it| it.is_ascii_uppercase())).collect();

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_up_the_token_where_that_is_ours_and_touches_no_other_key() {
+    fn the_keep_script_replaces_our_token_and_changes_no_other_key() {
         let (before, rest) = KEEP.text.split_once("if held == ARGV[1] then\n").unwrap();
         let (ours, rest) = rest.split_once("\nend\n").unwrap();
         let (kept, behind) =
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_moves_the_end_of_a_kept_key_only_towards_now() {
+    fn a_repeated_keep_script_only_shortens_the_life_of_its_key() {
         let shortens = "'PTTL', KEYS[1]) > tonumber(ARGV[2]) then redis.pcall('PEXPIRE'";
         assert!(KEEP.text.contains(shortens));
     }

@@ -205,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_moves_the_end_of_a_key_only_away_from_now() {
+    fn an_extension_script_only_lengthens_the_life_of_its_key() {
         assert!(EXTEND.text.contains("if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE'"));
     }
 
     #[test]
-    fn each_script_goes_by_the_sha_1_of_its_text() {
+    fn each_script_has_the_sha_1_of_its_text() {
         let mut numbers = ScriptSet::default();
         for script in ALL.into_iter().chain(REPLICATED.map(|(_, replicated)| replicated)) {
             assert!(script.number < 64 && numbers.insert(script), "{}", script.name);

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_written_before_the_replicas_have_been_looked_at() {
+    fn replicated_scripts_check_the_replicas_before_they_write() {
         for (plain, replicated) in REPLICATED {
             let text = replicated.text.strip_prefix(CHECK).unwrap();
             let own = plain.map_or(HEAL, |plain| plain.text);

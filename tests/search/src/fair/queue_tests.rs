@@ -82,7 +82,7 @@ fn wording(said: Said) -> String {
 }
 
 #[test]
-fn queues_do_what_the_scripts_do() {
+fn the_model_of_queues_behaves_like_the_scripts() {
     let mut random = Random(1);
     let mut met = [0; 6];
     for _ in 0..300 {
