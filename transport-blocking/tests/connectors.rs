@@ -114,7 +114,7 @@ fn eventually(holds: impl Fn() -> bool) {
 }
 
 #[test]
-fn what_a_socket_has_read_ahead_or_keeps_back_is_not_forgotten() {
+fn bytes_that_a_socket_buffers_in_either_direction_are_not_lost() {
     let masters = Masters::start(1).unwrap();
     for ways in [Ways::ReadsAhead, Ways::KeepsBack] {
         let locker = open(&masters, ways);
@@ -125,7 +125,7 @@ fn what_a_socket_has_read_ahead_or_keeps_back_is_not_forgotten() {
 }
 
 #[test]
-fn what_was_read_ahead_of_the_connection_is_its_beginning() {
+fn bytes_that_a_connector_has_read_ahead_are_read_first() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
     let connector = |to: Address| {

@@ -25,7 +25,7 @@ fn ending(supervisor: &mut Supervisor<'_, u8>) -> Ending {
 }
 
 #[test]
-fn endings_and_exit_codes() {
+fn each_ending_of_a_command_has_its_exit_code() {
     let signals = Signals::install().expect("signals");
     for (script, expected, code) in [
         ("exit 0", Ending::Exited(0), 0),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_written_as_people_write_them() {
+    fn durations_are_printed_in_a_readable_unit() {
         for (millis, said) in [
             (0, "0 ms"),
             (999, "999 ms"),

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn levels() {
+    fn verbosity_decides_which_levels_are_printed() {
         let says = |verbosity, json| {
             let output = Output::new(verbosity, json);
             [Level::Error, Level::Warning, Level::Info, Level::Debug].map(|level| output.says(level))

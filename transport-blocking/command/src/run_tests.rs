@@ -66,7 +66,7 @@ fn a_lost_lock_ends_the_command_at_once() {
 }
 
 #[test]
-fn a_lock_that_runs_out_means_term_and_then_kill_before_its_end() {
+fn a_command_gets_sigterm_and_then_sigkill_before_its_lock_runs_out() {
     for script in ["sleep 60", "trap '' TERM; while :; do sleep 0.02; done"] {
         let lock = Scripted::new(Duration::from_millis(1500));
         let (finish, took) = finish(&["--ttl=2s", "--grace=900ms"], script, lock.clone());

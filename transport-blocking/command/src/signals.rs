@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn signals_have_names() {
         assert_eq!(name(SIGTERM), "SIGTERM");
         assert_eq!(name(40), "signal 40");
     }

@@ -72,7 +72,7 @@ fn each_subcommand_has_a_manual_page_with_all_of_its_help() {
 }
 
 #[test]
-fn pages_for_a_directory_that_is_not_there_are_74() {
+fn pages_for_a_missing_directory_exit_with_74() {
     let directory = tempfile::tempdir().expect("a directory");
     let missing = directory.path().join("missing");
     let made = quorlock(&["man", missing.to_str().expect("text")]);

@@ -176,7 +176,7 @@ fn hundreds_of_connections_are_served_and_one_too_many_is_refused() {
 }
 
 #[test]
-fn what_was_asked_before_the_end_of_a_connection_is_answered() {
+fn requests_sent_before_a_connection_ends_are_answered() {
     let master = Master::start().unwrap();
     let mut client = connect(&master);
     client.write_all(b"PING\r\nPING\r\nPI").unwrap();
@@ -187,7 +187,7 @@ fn what_was_asked_before_the_end_of_a_connection_is_answered() {
 }
 
 #[test]
-fn a_paused_master_executes_later_what_came_meanwhile() {
+fn a_paused_master_executes_pending_requests_when_it_continues() {
     let master = Master::start().unwrap();
     let mut client = connect(&master);
     ask(&mut client, "PING\r\n", "+PONG\r\n");
@@ -286,7 +286,7 @@ fn a_closure_that_panics_leaves_a_master_that_works() {
 }
 
 #[test]
-fn a_password_is_in_no_debug() {
+fn debug_shows_no_password() {
     let master = Master::start().unwrap();
     master.model(|model| model.set_password(Some("hunter2")));
     assert!(!format!("{master:?}").contains("hunter2"));

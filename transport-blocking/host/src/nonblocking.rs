@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_of_nothing_returns_at_once() {
+    fn a_read_without_data_returns_at_once() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         set_nonblocking(&socket).unwrap();

@@ -235,7 +235,7 @@ fn three_callers_are_answered() {
 }
 
 #[test]
-fn a_crowd_that_comes_back_is_answered() {
+fn three_callers_that_return_at_once_are_answered() {
     explore("three callers, twice each", 2, || {
         let (world, client) = World::start();
         let twice = |client: &Client| {

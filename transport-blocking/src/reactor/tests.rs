@@ -50,7 +50,7 @@ fn a_turn_after_the_last_user_has_gone_does_not_sleep() {
 }
 
 #[test]
-fn an_end_that_comes_together_with_bytes_is_seen_in_the_same_turn() {
+fn the_end_of_a_connection_that_arrives_with_bytes_is_seen_in_the_same_turn() {
     let (_locker, mut reactor, mut peer) = greeting();
     peer.write_all(b"%").unwrap();
     drop(peer);

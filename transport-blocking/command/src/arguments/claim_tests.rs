@@ -45,7 +45,7 @@ fn a_name_that_is_given_twice_counts_once() {
 }
 
 #[test]
-fn extend_and_release_say_it_as_acquire_does() {
+fn extend_and_release_take_the_same_lock_options_as_acquire() {
     for options in [&["--shared", "--also=b", "job"][..], &["--permits=4", "job"]] {
         let of = |subcommand| match read(&[&[subcommand], options].concat()) {
             Ok(Subcommand::Acquire(acquire)) => acquire.seek.claim,
@@ -83,7 +83,7 @@ fn events_tell_what_is_locked_and_how() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_with_the_remedy() {
+fn contradicting_options_are_refused_with_the_remedy() {
     for (words, says) in [
         (&["run", "--shared", "--permits=4", "job", "x"][..], "--shared and --permits contradict each other"),
         (&["run", "--permits=4", "--also=b", "job", "x"], "--permits and --also contradict each other"),

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_faults_are_refused_with_the_reason() {
         for (text, says) in [
             ("hang", "KIND:WHO@WHEN"),
             ("hang:1", "KIND:WHO@WHEN"),

@@ -41,7 +41,7 @@ fn acquire_has_the_same_options_for_the_acquisition_as_run() {
 }
 
 #[test]
-fn the_proof_of_a_lock_comes_in_variables() {
+fn token_and_fencing_number_of_a_held_lock_come_from_variables() {
     let Ok(Subcommand::Extend(extend)) = read(&["extend", "--ttl", "1m", "--", "-job"]) else { panic!() };
     assert_eq!((extend.claim.as_bytes(), extend.ttl), (&b"-job"[..], Duration::from_secs(60)));
     let lock = holding(Some(TOKEN), Some("7")).resumption(b"-job").expect("a proof");

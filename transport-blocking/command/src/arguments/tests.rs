@@ -44,7 +44,7 @@ fn command(run: &RunArguments) -> Vec<&str> {
 }
 
 #[test]
-fn defaults() {
+fn options_of_run_have_their_defaults() {
     let run = run(&["job", "true"]);
     assert_eq!(run.seek.claim.as_bytes(), b"job");
     assert_eq!((run.seek.ttl, run.grace()), (Duration::from_secs(10), Duration::from_secs(2)));
@@ -195,7 +195,7 @@ fn wrong_options_are_refused_with_the_remedy() {
 }
 
 #[test]
-fn outside_of_run() {
+fn help_version_and_unknown_arguments_are_answered_for_every_subcommand() {
     for (written, begins) in [
         (&["--help"][..], "Distributed locks"),
         (&["-h"], "Distributed locks"),

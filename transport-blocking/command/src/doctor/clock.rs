@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_clock_alone_is_compared_with_none() {
+    fn a_single_clock_is_not_compared() {
         assert_eq!(compare(&[clock(&burst(1.0, 3.0), &burst(2.0, 3.0)), None]), [None, None]);
     }
 
