@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn no_durations_are_described_as_zero() {
+    fn an_empty_set_of_durations_is_described_as_zero() {
         assert_eq!(Summary::of(&[]).to_string(), "p50 0.00ns, p99 0.00ns, max 0.00ns (0 samples)");
     }
 }

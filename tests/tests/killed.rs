@@ -29,7 +29,7 @@ impl Waiters {
     fn start(masters: impl Iterator<Item = String>) -> Self {
         let masters: Vec<_> = masters.collect();
         let mut test = Command::new(std::env::current_exe().unwrap());
-        test.args(["--exact", "waits_until_it_is_killed", "--ignored"]);
+        test.args(["--exact", "waits_until_this_process_is_killed", "--ignored"]);
         Self(test.env(MASTERS, masters.join(" ")).stdout(Stdio::null()).spawn().unwrap())
     }
 }
@@ -95,7 +95,7 @@ fn a_hundred_fair_waiters_killed_at_once_cost_one_lease_together() {
 
 #[test]
 #[ignore = "the other half of a_hundred_fair_waiters_killed_at_once_cost_one_lease_together"]
-fn waits_until_it_is_killed() {
+fn waits_until_this_process_is_killed() {
     let urls = std::env::var(MASTERS).unwrap();
     let lockers: Vec<_> = (0..WAITERS_OF_EACH).map(|_| open(urls.split(' '))).collect();
     scope(|scope| {

@@ -105,7 +105,7 @@ macro_rules! all_scenarios_on {
                 every_key_is_a_plain_string_with_the_token_and_the_ttl,
                 keys_may_be_any_bytes,
                 a_foreign_set_nx_is_excluded_and_excludes,
-                held_by_another_tells_for_how_long_at_once_and_when_the_wait_is_over,
+                held_by_another_reports_the_remaining_time_at_once_and_after_a_wait,
                 a_waiter_gets_the_lock_once_it_is_released,
                 no_quorum_says_what_each_master_said,
                 split_votes_of_two_and_four_masters_end_on_both_sides_at_once,
@@ -116,14 +116,14 @@ macro_rules! all_scenarios_on {
                 a_foreign_release_wakes_a_waiter,
                 a_foreign_release_wakes_one_waiter_whose_release_wakes_the_other,
                 a_waiter_gets_the_lock_when_its_key_ends,
-                a_renewal_does_not_wake_the_waiter_for_good,
+                a_waiter_keeps_waiting_after_renewals_of_the_holder,
                 a_waiter_without_resp3_polls,
             }
             lines {
                 waiters_of_one_process_are_served_in_order,
                 try_lock_does_not_overtake_waiters,
                 try_acquire_does_not_wait_for_a_permit_or_overtake_waiters,
-                a_thousand_waiters_and_half_of_them_leave,
+                a_thousand_waiters_keep_their_order_when_half_of_them_leave,
             }
             silence {
                 a_hung_master_costs_nothing,
@@ -131,7 +131,7 @@ macro_rules! all_scenarios_on {
                 a_hung_master_that_was_given_up_costs_nothing,
                 a_killed_master_costs_nothing,
                 a_hung_master_is_named_in_the_error,
-                a_lock_held_beside_a_dead_master_is_held_by_another_however_slow_the_third_says_so,
+                beside_a_dead_master_held_by_another_is_returned_however_slow_the_third_answers,
                 two_refusals_and_a_hung_master_are_decided_at_once,
                 two_of_three_stopped_is_no_quorum_within_the_wait_and_leaves_no_key,
                 a_hung_master_that_continues_votes_again_despite_the_backoff,
@@ -139,7 +139,7 @@ macro_rules! all_scenarios_on {
                 a_lock_released_while_a_master_was_stopped_leaves_no_key_there,
                 a_stop_of_all_masters_past_the_ttl_grants_nothing_for_longer_than_its_keys,
                 validity_counts_from_before_the_first_request,
-                a_grant_that_comes_after_its_validity_is_none,
+                a_grant_that_arrives_after_its_validity_does_not_count,
             }
             holding {
                 an_extension_moves_the_end_and_a_shorter_one_never_shortens,
@@ -154,7 +154,7 @@ macro_rules! all_scenarios_on {
                 keys_deleted_by_an_administrator_on_a_majority_are_reported_at_the_next_renewal,
                 keys_deleted_by_an_administrator_on_a_minority_lose_nothing,
                 a_watch_outlives_its_guard_and_says_released,
-                nothing_that_comes_late_makes_a_released_lock_valid_again,
+                no_late_answer_makes_a_released_lock_valid_again,
                 an_extension_whose_future_was_dropped_is_known_to_the_guard,
             }
             lasting {
@@ -169,9 +169,9 @@ macro_rules! all_scenarios_on {
                 readers_share_and_a_writer_that_waits_comes_next,
                 a_writer_becomes_a_reader_at_once,
                 a_reader_that_was_handed_over_is_resumed_as_a_reader,
-                a_lock_that_was_handed_over_is_released_as_what_it_is,
+                a_lock_that_was_handed_over_is_released_only_as_its_own_kind,
                 mixed_targets_read_and_write,
-                permits_are_let_in_up_to_their_number,
+                permits_are_granted_up_to_their_number,
                 a_permit_that_was_handed_over_has_the_same_index,
                 several_permits_are_held_together_or_not_at_all,
                 threads_that_want_several_permits_do_not_wait_for_each_other,
@@ -247,7 +247,7 @@ macro_rules! all_scenarios_on {
             servers {
                 restarted_masters_vote_again,
                 scripts_that_were_flushed_are_sent_again,
-                passwords_open_masters_and_wrong_ones_are_a_matter_of_configuration,
+                passwords_are_accepted_and_wrong_ones_are_configuration_errors,
                 one_wrong_password_of_three_costs_nothing,
                 the_database_of_the_url_is_used,
                 ipv6_and_names_lead_to_masters,
@@ -276,7 +276,7 @@ macro_rules! all_scenarios_on {
                 a_minority_that_talks_garbage_costs_nothing,
                 a_majority_that_talks_garbage_is_a_clear_error,
                 unsolicited_replies_grant_nothing,
-                a_full_pipeline_is_a_clear_error_and_passes,
+                a_full_pipeline_is_a_clear_error_and_recovers,
                 many_threads_each_with_its_own_lock_share_five_connections,
                 many_tasks_each_with_its_own_lock_share_five_connections,
                 one_key_has_one_holder_at_a_time_among_all_clients,
@@ -310,7 +310,7 @@ macro_rules! all_scenarios_on {
             }
             waiting {
                 a_waiter_asks_nothing_while_it_waits,
-                without_wake_ups_it_polls,
+                without_wake_ups_a_waiter_polls,
                 nothing_is_tracked_when_no_caller_waits,
                 denied_tracking_is_a_warning_and_the_waiter_polls,
             }

@@ -49,7 +49,7 @@ fn assert_no_secret(told: &str, secrets: &[Vec<u8>]) {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn nothing_that_the_library_says_shows_a_secret() {
-    let (told, secrets) = told_by("story::all_is_told");
+    let (told, secrets) = told_by("story::prints_everything_that_the_library_says");
     // Checks that there were secrets, and output to search.
     let is_key = |secret: &&Vec<u8>| secret.starts_with(b"-----BEGIN ");
     let is_token = |secret: &&Vec<u8>| secret.len() == 40;
@@ -71,7 +71,7 @@ fn nothing_that_the_library_says_shows_a_secret() {
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn nothing_that_the_command_says_shows_a_secret() {
-    let (told, secrets) = told_by("command::all_is_told");
+    let (told, secrets) = told_by("command::prints_everything_that_the_command_says");
     for part in
         ["(WRONGPASS)", "is not trusted here", "masters answered", "QUORLOCK_RESOURCE='job'", "TLS 1.3"]
     {

@@ -101,7 +101,7 @@ fn a_tunnel_that_does_not_answer_costs_the_connect_timeout_and_is_tried_again(tr
     eventually_equals(SOON, "what was given up is closed", 0, || tunnel.held());
 }
 
-fn a_dropped_locker_gives_its_openings_up(transport: &Transport) {
+fn a_dropped_locker_closes_the_connections_that_it_was_opening(transport: &Transport) {
     let masters = masters(3);
     let tunnel = tunnel(&masters);
     tunnel.hold(true);
@@ -144,8 +144,8 @@ macro_rules! all_on {
             }
 
             #[test]
-            fn a_dropped_locker_gives_its_openings_up() {
-                super::a_dropped_locker_gives_its_openings_up(&transport());
+            fn a_dropped_locker_closes_the_connections_that_it_was_opening() {
+                super::a_dropped_locker_closes_the_connections_that_it_was_opening(&transport());
             }
         }
     };

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_in_which_one_of_both_failed_has_no_ratio() {
+    fn a_round_in_which_either_client_failed_has_no_ratio() {
         let mut rounds = Rounds::default();
         rounds.add(0, "raw", figures(1.0));
         rounds.add(1, "raw", figures(0.0));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_go_through_lines() {
+    fn figures_survive_printing_and_parsing() {
         let mut figures = figures(1.5e-6);
         figures.set("errors", 0.0);
         assert_eq!(Figures::read(&figures.to_string()).unwrap(), figures);

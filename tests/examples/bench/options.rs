@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_measured_unless_said() {
+    fn everything_is_measured_unless_scenarios_are_named() {
         let all = Todo::Measure { rounds: ROUNDS, scenarios: NAMES.to_vec(), svg: None };
         assert_eq!(read(""), Ok(all));
         let some = Todo::Measure { rounds: 3, scenarios: vec!["sequential"], svg: Some("a.svg".into()) };

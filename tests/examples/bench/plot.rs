@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_is_a_dot_in_a_well_formed_picture() {
+    fn every_measured_way_is_a_dot_in_a_well_formed_picture() {
         let svg = svg(&[panel(1.5), panel(20.0)]);
         let elements = elements(&svg);
         let count = |name| elements.iter().filter(|element| *element == name).count();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scale_has_one_on_it_and_everything_within() {
+    fn the_scale_of_ratios_shows_1_and_contains_every_ratio() {
         for ratio in [0.001, 0.5, 1.0, 3.0, 5_000.0] {
             let scale = Scale::of(&[panel(ratio)]);
             let ticks: Vec<_> = scale.ticks().collect();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_picture_too() {
+    fn an_empty_picture_is_well_formed() {
         elements(&svg(&[]));
     }
 }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_one_of_markdown() {
+    fn a_table_is_printed_as_markdown() {
         let mut table = Table::new("N = 3", &["way", "p50"]);
         table.row(["raw".to_owned(), spread(Spread::of([1.0, 2.0, 4.0]), 1.0)]);
         table.row(["ours".to_owned(), spread(None, 1.0)]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn units_divide() {
+    fn figures_are_divided_by_their_unit() {
         assert_eq!(median(Spread::of([0.000_15]), 1e-6), "150");
         assert_eq!(figure(Some(0.25), 0.01), "25.0");
     }

@@ -36,7 +36,7 @@ fn one_holder_after_the_other_is_good() {
 }
 
 #[test]
-fn resources_have_nothing_to_do_with_each_other() {
+fn each_resource_is_checked_by_itself() {
     let history = "
         1 seeks 1.1#1 a
         2 granted 1.1#1 7 1000 renewed
@@ -63,7 +63,7 @@ fn one_token_for_two_grants_is_bad() {
 }
 
 #[test]
-fn a_token_that_falls_is_bad_and_one_of_overlapping_attempts_may_be_either() {
+fn a_smaller_token_is_bad_unless_the_attempts_overlap() {
     let history = "
         1 seeks 1.1#1 a
         2 granted 1.1#1 7 1000 renewed
@@ -79,7 +79,7 @@ fn a_token_that_falls_is_bad_and_one_of_overlapping_attempts_may_be_either() {
 }
 
 #[test]
-fn an_old_token_is_remembered_however_many_come_between() {
+fn a_token_is_compared_with_all_earlier_ones() {
     let history = "
         1 seeks 1.1#1 a
         2 granted 1.1#1 90 1000 renewed
@@ -118,7 +118,7 @@ fn a_long_holder_overlaps_with_one_behind_a_shorter_one_too() {
 }
 
 #[test]
-fn a_holder_that_does_not_say_so_is_none() {
+fn a_holder_that_does_not_report_itself_valid_does_not_count() {
     // The second client was granted the lock while the first was stopped, and the first notices
     // that.
     let history = "
@@ -213,7 +213,7 @@ fn a_late_write_before_the_first_of_the_next_holder_is_good() {
 }
 
 #[test]
-fn a_holder_that_is_refused_and_a_refusal_without_a_cause_are_bad() {
+fn a_refused_write_of_a_valid_holder_and_a_refusal_without_a_cause_are_bad() {
     let history = "
         1 seeks 1.1#1 a
         1 seeks 2.1#1 a
@@ -331,7 +331,7 @@ fn each_permit_has_one_holder_and_its_own_tokens() {
 }
 
 #[test]
-fn a_batch_writes_what_it_writes_and_not_what_it_reads() {
+fn a_batch_may_write_only_what_it_locked_for_writing() {
     let story = |resource: &str| {
         rules(&format!(
             "

@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_go_through_a_command_line() {
+    fn orders_survive_a_command_line() {
         let orders = Orders {
             name: "3.1".to_owned(),
             seed: 7,

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn every_line_of_a_history_is_read_as_it_was_written() {
         for line in [
             "1 began",
             "2 seeks 3.1#4 invoice",

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn smaller_tokens_are_refused_and_the_same_is_not() {
+    fn smaller_tokens_are_refused_and_equal_ones_are_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("history");
         let store = Store::start(&path).unwrap();

@@ -7,7 +7,7 @@ use quorlock_tests::{eventually, masters};
 use crate::running::{JOB, SHOW, acquire, assert_free, call, run};
 
 #[test]
-fn a_job_that_ends_in_a_moment_is_not_run_again_before_the_time_is_over() {
+fn a_short_job_is_not_run_again_before_its_minimum_hold_time_is_over() {
     let masters = masters(3);
     let begun = Instant::now();
     let first = run(&masters, &["-v", "--at-least", "2s"], &["sh", "-c", "exit 7"]);
@@ -27,7 +27,7 @@ fn a_job_that_ends_in_a_moment_is_not_run_again_before_the_time_is_over() {
 }
 
 #[test]
-fn a_job_that_takes_longer_is_released_as_ever() {
+fn a_job_longer_than_its_minimum_hold_time_is_released_as_usual() {
     let masters = masters(3);
     let told = run(&masters, &["-v", "--at-least", "50ms"], &["sleep", "0.2"]);
     assert_eq!(told.code, Some(0), "{}", told.err);
@@ -36,7 +36,7 @@ fn a_job_that_takes_longer_is_released_as_ever() {
 }
 
 #[test]
-fn the_time_may_be_longer_than_the_ttl_and_is_in_the_json() {
+fn the_minimum_hold_time_may_exceed_the_ttl_and_is_in_the_json() {
     let masters = masters(3);
     let told = run(&masters, &["-v", "--json", "--ttl", "5s", "--at-least", "10m"], &SHOW);
     assert_eq!(told.code, Some(0), "{}", told.err);
@@ -71,7 +71,7 @@ fn a_lock_that_was_left_held_may_be_kept_as_well() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_64_before_anything_is_locked() {
+fn options_that_make_no_sense_exit_with_64_before_anything_is_locked() {
     let masters = masters(1);
     for (options, says) in [
         (&["--at-least", "0"][..], "--at-least"),

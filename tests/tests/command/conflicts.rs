@@ -76,7 +76,7 @@ fn the_exit_code_of_a_conflict_can_be_chosen() {
 }
 
 #[test]
-fn quiet_says_nothing_of_a_conflict_that_was_said_to_be_no_failure() {
+fn quiet_hides_a_conflict_whose_exit_code_was_set_to_0() {
     let masters = masters(3);
     masters.iter().for_each(|master| assert!(master.set_nx(JOB, "x")));
     for (options, says) in [
@@ -97,7 +97,7 @@ fn quiet_says_nothing_of_a_conflict_that_was_said_to_be_no_failure() {
 }
 
 #[test]
-fn quiet_still_says_what_failed() {
+fn quiet_still_reports_failures() {
     let masters = masters(3);
     masters[0].kill();
     masters[1].kill();

@@ -44,7 +44,7 @@ fn elements(svg: &str) -> Vec<&str> {
 }
 
 #[test]
-fn it_shows_that_a_late_write_is_refused_and_draws_it() {
+fn the_demo_shows_that_a_late_write_is_refused_and_draws_it() {
     let directory = tempfile::tempdir().unwrap();
     let ended = demo(&[], directory.path());
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{}", ended.out);
@@ -78,7 +78,7 @@ fn it_shows_that_a_late_write_is_refused_and_draws_it() {
 }
 
 #[test]
-fn a_signal_ends_it_and_nothing_is_left_behind() {
+fn a_signal_ends_the_demo_and_nothing_is_left_behind() {
     let directory = tempfile::tempdir().unwrap();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut running = Running::of(quorlock(&["demo"]).current_dir(directory.path()));
@@ -92,7 +92,7 @@ fn a_signal_ends_it_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn a_wrong_spelling_is_64() {
+fn invalid_arguments_exit_with_64() {
     let directory = tempfile::tempdir().unwrap();
     for (options, says) in [
         (&["--svg"][..], "--svg needs a value"),

@@ -94,7 +94,7 @@ fn without_scripts_nothing_is_granted() {
 }
 
 #[test]
-fn a_proxy_that_knows_neither_hello_nor_info_hides_what_promises_depend_on() {
+fn behind_a_proxy_without_hello_and_info_promises_cannot_be_checked() {
     let masters = Masters::like(2, Dialect::Envoy).unwrap();
     let [plain, guarded] = tries(&masters);
     assert_eq!((plain.code, plain.err.as_str()), (Some(0), ""));

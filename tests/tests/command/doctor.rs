@@ -199,7 +199,7 @@ fn executed(server: &RedisServer) -> BTreeSet<String> {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn asking_changes_nothing() {
+fn doctor_changes_nothing_on_the_masters() {
     let look = |server: &RedisServer| {
         let info = server.command(&["INFO"]);
         let info = info.text().expect("text").to_owned();
@@ -237,7 +237,7 @@ fn asking_changes_nothing() {
 }
 
 #[test]
-fn too_few_masters_that_answer_are_69_and_a_wrong_spelling_is_64() {
+fn too_few_answering_masters_exit_with_69_and_invalid_arguments_with_64() {
     let masters = masters(3);
     masters[0].kill();
     let told = doctor(&[], &masters.urls());
@@ -287,7 +287,7 @@ fn a_password_file_is_read() {
 }
 
 #[test]
-fn json_has_the_same_as_one_object() {
+fn the_json_is_one_object_with_the_same_facts() {
     let masters = masters(2);
     let told = call(&masters, &["doctor", "--json"], None);
     assert_eq!((told.code, told.err.as_str(), told.out.lines().count()), (Some(1), "", 1));

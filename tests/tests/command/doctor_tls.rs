@@ -91,7 +91,7 @@ fn masters_are_examined_over_tls() {
 }
 
 #[test]
-fn nothing_is_told_of_a_plain_connection() {
+fn no_tls_facts_are_reported_for_a_plain_connection() {
     let master = ServerOptions::new().start_embedded();
     let told = doctor(&[&master.url()]);
     assert!(!told.out.contains("TLS"), "{}", told.out);

@@ -38,7 +38,7 @@ fn the_number_rises_from_grant_to_grant() {
 }
 
 #[test]
-fn a_grant_without_a_number_has_none_even_inside_one_that_has() {
+fn an_unfenced_run_does_not_inherit_an_outer_fencing_number() {
     let masters = masters(3);
     for (options, expected) in [(&[][..], true), (&["--fenced"], false)] {
         let words = [&["run"], options, &[JOB, "--"], &NUMBER].concat();
@@ -73,7 +73,7 @@ fn an_extension_takes_its_number_along_to_masters_that_lost_it() {
 }
 
 #[test]
-fn a_number_that_is_none_is_64() {
+fn an_invalid_fencing_number_exits_with_64() {
     let masters = masters(1);
     let token = acquire(&masters, &["--ttl", "1m"]);
     let mut command = quorlock(&["extend", JOB]);

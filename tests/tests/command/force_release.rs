@@ -53,7 +53,7 @@ fn a_key_that_is_not_a_string_stays() {
 }
 
 #[test]
-fn masters_that_are_down_are_reported_and_too_few_are_69() {
+fn masters_that_are_down_are_reported_and_too_few_exit_with_69() {
     let masters = masters(3);
     acquire(&masters, &["--ttl", "5m"]);
     masters[0].stop();

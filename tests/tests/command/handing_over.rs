@@ -184,7 +184,7 @@ fn an_extension_moves_the_end_and_says_nothing() {
 }
 
 #[test]
-fn a_lock_that_is_gone_or_held_by_another_is_75_and_stays_as_it_is() {
+fn a_lock_that_is_gone_or_held_by_another_exits_with_75_and_stays_as_it_is() {
     let masters = masters(3);
     let token = acquire_everywhere(&masters);
     assert!(masters[0].del(JOB) && masters[2].del(JOB) && masters[2].set_nx(JOB, "x"));
@@ -201,7 +201,7 @@ fn a_lock_that_is_gone_or_held_by_another_is_75_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_second_release_is_75() {
+fn a_second_release_exits_with_75() {
     let masters = masters(3);
     let token = acquire(&masters, &["--ttl", "1m"]);
     let told = call(&masters, &["release", "-v", JOB], Some(&token));
@@ -212,7 +212,7 @@ fn a_second_release_is_75() {
 }
 
 #[test]
-fn too_few_masters_are_69_and_a_minority_that_is_dead_makes_no_difference() {
+fn too_few_masters_exit_with_69_and_a_dead_minority_makes_no_difference() {
     let masters = masters(3);
     let token = acquire_everywhere(&masters);
     masters[0].kill();
@@ -227,7 +227,7 @@ fn too_few_masters_are_69_and_a_minority_that_is_dead_makes_no_difference() {
 }
 
 #[test]
-fn mistakes_are_64_and_no_secret_is_shown() {
+fn invalid_arguments_exit_with_64_and_no_secret_is_shown() {
     let masters = Fleet::start(3, |options, _| options.password("right"));
     let token = "0123456789".repeat(4);
     let said = |words: &[&str], token: Option<&str>| {
@@ -257,7 +257,7 @@ fn mistakes_are_64_and_no_secret_is_shown() {
 }
 
 #[test]
-fn the_token_is_never_said() {
+fn the_token_is_never_printed_in_messages() {
     let masters = masters(3);
     for options in [&["-vvv"][..], &["-vvv", "--json"]] {
         let taken = call(&masters, &[&["acquire", JOB], options].concat(), None);

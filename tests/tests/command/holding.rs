@@ -73,7 +73,7 @@ fn the_exit_code_is_the_commands_own_or_128_and_the_signal() {
 }
 
 #[test]
-fn a_command_that_cannot_be_run_is_126_one_that_is_not_found_127_and_neither_leaves_a_key() {
+fn a_command_that_cannot_be_run_exits_with_126_a_missing_one_with_127_and_no_key_stays() {
     let masters = masters(3);
     for (program, code) in
         [("/dev/null", 126), ("/nonexistent/program", 127), ("quorlock-no-such-program", 127)]

@@ -155,7 +155,7 @@ fn the_number_of_several_resources_is_above_those_of_each() {
 }
 
 #[test]
-fn a_program_within_proves_its_lock_with_what_it_finds() {
+fn a_program_inside_a_run_extends_its_lock_with_the_variables_that_it_gets() {
     let masters = masters(3);
     for options in KINDS {
         let extend = format!("exec \"$0\" extend {} \"$QUORLOCK_RESOURCE\"", options.join(" "));
@@ -287,7 +287,7 @@ fn a_healing_lock_of_each_kind_comes_back_to_masters_that_lost_it() {
 }
 
 #[test]
-fn contradicting_options_are_64_before_anything_is_locked() {
+fn contradicting_options_exit_with_64_before_anything_is_locked() {
     let masters = masters(3);
     for (options, says) in [
         (&["--shared", "--permits", "2"][..], "--shared and --permits contradict each other"),

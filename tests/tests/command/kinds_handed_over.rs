@@ -120,7 +120,7 @@ fn a_permit_is_extended_and_released_as_it_was_acquired() {
 }
 
 #[test]
-fn several_resources_may_be_named_in_any_order_by_those_that_go_on_with_them() {
+fn extend_and_release_accept_several_resources_in_any_order() {
     let masters = masters(3);
     let taken = call(&masters, &["acquire", "--also", "b", "--also", "c", JOB], None);
     let token = exported(&taken.out, "QUORLOCK_TOKEN");

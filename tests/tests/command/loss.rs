@@ -146,7 +146,7 @@ fn a_key_that_another_client_took_is_left_alone() {
 }
 
 #[test]
-fn a_key_that_is_gone_when_the_command_ends_is_75() {
+fn a_key_that_is_gone_when_the_command_ends_exits_with_75() {
     let masters = masters(3);
     let mut run = start(&masters, &["--ttl", "1m"], &HOLD);
     run.first_line();

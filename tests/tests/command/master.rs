@@ -50,7 +50,7 @@ fn three_masters_grant_locks_until_a_signal_ends_them() {
 }
 
 #[test]
-fn a_stopped_process_of_masters_hangs_and_goes_on() {
+fn a_stopped_process_of_masters_hangs_and_continues_later() {
     let (serving, urls) = serve(&["--port", "0"]);
     let (_others, two) = serve(&["--port", "0", "--port", "0"]);
     serving.signal(Signal::STOP);
@@ -75,7 +75,7 @@ fn the_port_that_is_named_is_taken_and_used_again_at_once() {
 }
 
 #[test]
-fn a_port_in_use_is_71_and_no_master_is_left() {
+fn a_port_in_use_exits_with_71_and_no_master_is_left() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().port().to_string();
     let free = free_port().to_string();
@@ -89,7 +89,7 @@ fn a_port_in_use_is_71_and_no_master_is_left() {
 }
 
 #[test]
-fn arguments_that_make_no_sense_are_64_and_say_so() {
+fn arguments_that_make_no_sense_exit_with_64_and_a_message() {
     for (options, says) in [
         (&[][..], "--port"),
         (&["--port"], "--port"),
@@ -154,7 +154,7 @@ fn another_address_of_the_loopback_may_be_named() {
 }
 
 #[test]
-fn its_help_fits_80_columns() {
+fn the_help_of_master_fits_80_columns() {
     for words in [&["master", "--help"][..], &["master", "-h"], &["master", "--port", "0", "-h"]] {
         let ended = Running::of(&mut quorlock(words)).end_by_itself();
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{words:?}");
@@ -165,7 +165,7 @@ fn its_help_fits_80_columns() {
 }
 
 #[test]
-fn masters_lack_the_configured_features() {
+fn masters_lack_the_features_of_the_chosen_dialect() {
     let (_serving, urls) = serve(&["--port", "0", "--like", "twemproxy"]);
     let ended = start_over(&urls, &["-n"], &SHOW).end();
     assert_eq!(ended.code, Some(69), "{}", ended.err);

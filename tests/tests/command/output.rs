@@ -116,7 +116,7 @@ fn a_long_wait_says_nothing_in_a_pipe_until_it_is_over() {
 }
 
 #[test]
-fn more_is_said_with_each_v() {
+fn more_messages_are_printed_with_each_v() {
     let masters = masters(3);
     let lines = |options: &[&str]| run(&masters, options, &SHOW).err.lines().count();
     assert_eq!((lines(&[]), lines(&["-v"])), (0, 4));
@@ -124,7 +124,7 @@ fn more_is_said_with_each_v() {
 }
 
 #[test]
-fn the_token_is_never_said() {
+fn the_token_is_never_printed_in_messages() {
     let masters = masters(3);
     for options in [&["-vvv"][..], &["-vvv", "--json"]] {
         // All messages about a lock with a token: refused, ended in order, lost.

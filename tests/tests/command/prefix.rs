@@ -73,7 +73,7 @@ fn a_forced_release_deletes_the_key_with_the_prefix() {
 }
 
 #[test]
-fn a_prefix_that_quorlock_needs_itself_is_64() {
+fn a_prefix_that_quorlock_needs_itself_exits_with_64() {
     let masters = masters(1);
     for words in [&["run", "--prefix", "quorlock:", JOB, "true"][..], &["status", "--prefix", "q", JOB]] {
         let refused = call(&masters, words, None);

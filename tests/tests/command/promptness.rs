@@ -86,7 +86,7 @@ fn prompt_after_renewal(cause: &str, options: &[&str], fleet: impl Fn() -> Fleet
 }
 
 #[test]
-fn keys_that_are_deleted_on_a_quorum() {
+fn keys_deleted_on_a_quorum_end_the_command_promptly() {
     prompt_after_renewal(
         "deleted",
         &[],
@@ -98,7 +98,7 @@ fn keys_that_are_deleted_on_a_quorum() {
 }
 
 #[test]
-fn keys_that_another_client_overwrites() {
+fn keys_overwritten_by_another_client_end_the_command_promptly() {
     prompt_after_renewal(
         "overwritten",
         &[],
@@ -112,7 +112,7 @@ fn keys_that_another_client_overwrites() {
 }
 
 #[test]
-fn masters_that_are_flushed_under_the_restart_guard() {
+fn masters_flushed_under_the_restart_guard_end_the_command_promptly() {
     let guard = ["--restart-guard", "1m"];
     let fleet = || {
         let masters = masters(3);
@@ -125,7 +125,7 @@ fn masters_that_are_flushed_under_the_restart_guard() {
 }
 
 #[test]
-fn a_fenced_and_healed_lock_that_is_deleted() {
+fn a_deleted_fenced_and_healed_lock_ends_the_command_promptly() {
     prompt_after_renewal(
         "fenced",
         &["--fenced", "--heal"],
@@ -166,7 +166,7 @@ fn prompt_at_grace(cause: &str, options: &[&str], ail: impl Fn(&Fleet)) {
 }
 
 #[test]
-fn a_lock_that_runs_out_because_masters_are_dead() {
+fn a_lock_that_runs_out_because_masters_are_dead_ends_the_command_promptly() {
     prompt_at_grace("dead", &[], |masters| {
         masters[0].kill();
         masters[1].kill();
@@ -174,7 +174,7 @@ fn a_lock_that_runs_out_because_masters_are_dead() {
 }
 
 #[test]
-fn a_lock_that_runs_out_because_masters_hang() {
+fn a_lock_that_runs_out_because_masters_hang_ends_the_command_promptly() {
     prompt_at_grace("hung", &[], |masters| {
         masters[0].stop();
         masters[2].stop();
@@ -182,12 +182,12 @@ fn a_lock_that_runs_out_because_masters_hang() {
 }
 
 #[test]
-fn a_lock_that_runs_out_because_it_is_not_renewed() {
+fn a_lock_that_runs_out_because_it_is_not_renewed_ends_the_command_promptly() {
     prompt_at_grace("not renewed", &["--no-renew"], |_| {});
 }
 
 #[test]
-fn a_lock_that_runs_out_while_quorlock_is_stopped() {
+fn a_lock_that_runs_out_while_quorlock_is_stopped_ends_the_command_promptly() {
     prompt("stopped", || {
         let masters = masters(3);
         let mut run = holding(&masters, &[]);
@@ -202,7 +202,7 @@ fn a_lock_that_runs_out_while_quorlock_is_stopped() {
 }
 
 #[test]
-fn the_longest_hold() {
+fn the_longest_hold_ends_the_command_promptly() {
     prompt("--max-hold", || {
         let masters = masters(3);
         let mut run = start(&masters, &["--ttl", "1m", "--max-hold", "700ms"], &TELL_TERM);

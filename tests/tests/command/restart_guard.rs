@@ -61,7 +61,7 @@ fn a_master_that_comes_back_empty_does_not_vote_and_is_named() {
 }
 
 #[test]
-fn where_some_masters_vote_already_a_bootstrap_is_1_and_changes_nothing() {
+fn a_bootstrap_exits_with_1_and_changes_nothing_if_some_masters_vote_already() {
     let masters = voting();
     masters[0].restart();
     for _ in 0..2 {
@@ -117,7 +117,7 @@ fn a_bootstrap_needs_all_masters() {
 }
 
 #[test]
-fn clients_with_different_guards_are_64_and_both_are_named() {
+fn clients_with_different_guards_exit_with_64_and_both_are_named() {
     let masters = voting();
     let token = acquire(&masters, &[&GUARD[..], &["--ttl", "30s"]].concat());
     for words in [
@@ -138,7 +138,7 @@ fn clients_with_different_guards_are_64_and_both_are_named() {
 }
 
 #[test]
-fn a_ttl_beyond_the_longest_is_64_and_both_are_named() {
+fn a_ttl_beyond_the_longest_exits_with_64_and_both_are_named() {
     let masters = voting();
     for words in [
         &["run", "-n", "--restart-guard", "1m", "--ttl", "61s", JOB, "echo", "runs"][..],
@@ -152,7 +152,7 @@ fn a_ttl_beyond_the_longest_is_64_and_both_are_named() {
 }
 
 #[test]
-fn a_bootstrap_that_cannot_be_meant_is_64() {
+fn invalid_bootstrap_arguments_exit_with_64() {
     let masters = masters(1);
     for (words, says) in [
         (&["bootstrap"][..], "--restart-guard"),
@@ -172,7 +172,7 @@ fn a_bootstrap_that_cannot_be_meant_is_64() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn masters_that_may_evict_locks_are_64_unless_that_is_allowed() {
+fn masters_that_may_evict_locks_exit_with_64_unless_eviction_is_allowed() {
     let master = ServerOptions::new().max_memory("100mb").config("maxmemory-policy allkeys-lru").start();
     let options = [&GUARD[..], &["-n"]].concat();
     let refused = start_over(&[master.url()], &options, &SHOW).end();
@@ -188,7 +188,7 @@ fn masters_that_may_evict_locks_are_64_unless_that_is_allowed() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn what_grants_nothing_needs_no_guard_where_the_url_declares_replicas() {
+fn commands_that_grant_nothing_need_no_guard_if_the_url_declares_replicas() {
     let primary = ServerOptions::new().start();
     let _replica = ServerOptions::new().replica_of(&primary).start();
     eventually(SOON, "the replica is attached", || primary.replicas() == 1);

@@ -77,7 +77,7 @@ fn each_scenario_does_harm_without_its_defence_and_none_with_it() {
 }
 
 #[test]
-fn the_same_options_print_the_same() {
+fn the_same_options_print_the_same_output() {
     for words in [
         &["kleppmann-clock", "--timeline"][..],
         &["restart-empty", "--without-defence", "--mermaid"],
@@ -138,7 +138,7 @@ fn pictures_are_well_formed_and_diagrams_are_mermaid() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_74() {
+fn a_file_that_cannot_be_written_exits_with_74() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("missing/a.svg");
     let ended = simulate(&["kleppmann-pause", "--svg", file.to_str().unwrap()]);
@@ -147,7 +147,7 @@ fn a_file_that_cannot_be_written_is_74() {
 }
 
 #[test]
-fn arguments_that_make_no_sense_are_64_and_say_so() {
+fn arguments_that_make_no_sense_exit_with_64_and_a_message() {
     for (words, says) in [
         (&["kleppmann"][..], "kleppmann-pause, kleppmann-clock, kleppmann-delay, restart-empty"),
         (&["kleppmann-pause", "kleppmann-clock"], "--list"),

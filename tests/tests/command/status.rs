@@ -128,7 +128,7 @@ fn a_command_under_its_lock_sees_that_it_is_ours() {
 }
 
 #[test]
-fn asking_changes_nothing() {
+fn status_changes_nothing_on_the_masters() {
     let masters = masters(3);
     acquire(&masters, &["--ttl", "1m"]);
     let before: Vec<_> = masters.iter().map(|master| master.get(JOB)).collect();
@@ -170,7 +170,7 @@ fn a_lock_that_never_ends_says_so() {
 }
 
 #[test]
-fn holders_that_split_the_masters_are_distinguished_and_that_is_1() {
+fn holders_that_split_the_masters_are_distinguished_and_exit_with_1() {
     let masters = masters(3);
     masters[0].set_nx(JOB, "one");
     masters[1].set_nx(JOB, "two");
@@ -199,7 +199,7 @@ fn a_key_that_is_not_a_string_is_not_a_lock() {
 }
 
 #[test]
-fn too_few_masters_that_answer_are_69_and_a_hung_one_delays_no_command() {
+fn too_few_answering_masters_exit_with_69_and_a_hung_one_delays_no_command() {
     let masters = masters(3);
     acquire(&masters, &["--ttl", "1m"]);
     masters[0].stop();
@@ -267,7 +267,7 @@ fn passwords_are_used_and_never_shown() {
 }
 
 #[test]
-fn masters_without_hello_are_asked_in_the_old_way() {
+fn masters_without_hello_are_asked_over_resp_2() {
     let masters = Fleet::start(3, |options, _| options.without_hello().password("right"));
     let token = acquire(&masters, &["--ttl", "1m"]);
     let told = status(&masters);
@@ -352,7 +352,7 @@ fn unix_sockets_are_asked_too() {
 }
 
 #[test]
-fn a_wrong_spelling_is_64() {
+fn invalid_arguments_exit_with_64() {
     let masters = masters(1);
     for (words, says) in [
         (&["status"][..], "RESOURCE is missing"),

@@ -16,7 +16,7 @@ fn refusal(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_command_line_that_makes_no_sense_is_64_and_starts_nothing() {
+fn a_command_line_that_makes_no_sense_exits_with_64_and_starts_nothing() {
     let master = master();
     let url = master.url();
     for (options, says) in [
@@ -57,7 +57,7 @@ fn a_command_line_that_makes_no_sense_is_64_and_starts_nothing() {
 }
 
 #[test]
-fn impossible_masters_are_64_and_no_password_is_shown() {
+fn impossible_masters_exit_with_64_and_no_password_is_shown() {
     for (urls, says) in [
         (&[][..], "QUORLOCK_MASTERS"),
         (&[""], "--master"),
@@ -89,7 +89,7 @@ fn a_wrong_url_is_named_by_its_place() {
 }
 
 #[test]
-fn a_wrong_password_is_64_and_says_so() {
+fn a_wrong_password_exits_with_64_and_a_message() {
     let masters = Fleet::start(3, |options, _| options.password("right"));
     let urls: Vec<_> =
         masters.iter().map(|master| format!("redis://:hunter2@{}", master.address())).collect();
@@ -117,7 +117,7 @@ fn a_wrong_password_on_one_of_three_masters_makes_no_difference() {
 }
 
 #[test]
-fn one_server_behind_two_addresses_is_64() {
+fn one_server_behind_two_addresses_exits_with_64() {
     let masters = masters(1);
     let port = masters[0].port();
     let urls = [format!("redis://127.0.0.1:{port}"), format!("redis://localhost:{port}")];

@@ -231,7 +231,7 @@ pub(crate) fn each_pace(most: u64, mut run: impl FnMut(Vec<usize>) -> usize) {
 const MOST_STEPS: u64 = 3;
 
 #[test]
-fn a_key_that_ends_while_it_is_given_a_life_is_deleted_in_its_own_database() {
+fn a_key_that_expires_while_it_gets_a_ttl_is_deleted_in_its_own_database() {
     let (mut master, mut session) = (Master::new(1), Session::new());
     let mut ask = |words: &[&str]| {
         let command = Command::new(words.iter().copied());

@@ -13,7 +13,7 @@ fn start() -> RedisServer {
 }
 
 #[test]
-fn a_test_reads_what_a_client_sees_without_being_counted() {
+fn a_test_reads_keys_without_being_counted_as_a_client() {
     let server = start();
     let mut client = RawClient::connect(server.address());
 
@@ -112,7 +112,7 @@ fn features_of_real_servers_are_not_options_of_an_embedded_master() {
 }
 
 #[test]
-fn one_master_is_one_of_several() {
+fn one_master_and_several_others_are_independent() {
     let (one, several) = (master(), masters(2));
     assert!(one.set_nx("job", "token"));
     assert_eq!((one.exists("job"), several.holding("job")), (true, 0));

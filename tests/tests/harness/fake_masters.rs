@@ -91,7 +91,7 @@ fn nested_arrays_and_unsolicited_replies_come_complete() {
 }
 
 #[test]
-fn a_behaviour_of_the_tests_own_is_told_the_number_of_its_connection() {
+fn a_behaviour_that_a_test_defines_gets_the_number_of_its_connection() {
     let fake = FakeMaster::start(|peer, number| {
         // Errors mean that the peer has gone.
         let _ = peer.hear().and_then(|_| write!(peer, ":{number}\r\n"));

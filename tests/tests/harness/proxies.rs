@@ -337,7 +337,7 @@ fn the_end_of_a_connection_may_arrive_later_than_what_was_sent_before_it() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn a_proxy_may_confirm_for_replicas_that_are_not_there() {
+fn a_proxy_can_confirm_writes_for_missing_replicas() {
     let server = RedisServer::start();
     let proxy = FaultProxy::start(server.address());
     let mut asked = RawClient::connect(proxy.address());

@@ -132,7 +132,7 @@ fn a_server_is_gone_when_the_test_process_is_killed() {
     // A process that is killed cannot remove its directories.
     let directory = tempfile::tempdir().unwrap();
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "servers::holds_a_server_until_it_is_killed", "--ignored", "--nocapture"])
+        .args(["--exact", "servers::holds_a_server_until_this_process_is_killed", "--ignored", "--nocapture"])
         .env("TMPDIR", directory.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -151,7 +151,7 @@ fn a_server_is_gone_when_the_test_process_is_killed() {
 
 #[test]
 #[ignore = "the other half of a_server_is_gone_when_the_test_process_is_killed"]
-fn holds_a_server_until_it_is_killed() {
+fn holds_a_server_until_this_process_is_killed() {
     let server = std::thread::spawn(RedisServer::start).join().unwrap();
     println!("server process {}", server.pid().unwrap());
     // This also ends when the test that started this process is gone.
@@ -215,7 +215,7 @@ fn a_replica_follows_its_primary_and_stays_read_only() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn only_the_clients_of_others_are_counted() {
+fn the_connection_of_the_harness_is_not_counted_as_a_client() {
     let server = RedisServer::start();
     let mut clients: Vec<_> = (0..3).map(|_| RawClient::connect(server.address())).collect();
     for client in &mut clients {

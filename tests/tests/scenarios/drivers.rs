@@ -120,7 +120,7 @@ fn tokio_says_that_there_is_no_runtime() {
 /// A runtime that is shut down takes the driver with it.
 #[cfg(feature = "tokio")]
 #[test]
-fn the_end_of_a_tokio_runtime_is_told_and_what_is_dropped_after_it_leaves_no_key() {
+fn the_end_of_a_tokio_runtime_is_reported_and_a_guard_is_dropped_after_it() {
     let masters = masters(3);
     let transport = Transport::named("tokio");
     let locker = open(&transport, &masters);

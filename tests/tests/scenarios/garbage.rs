@@ -103,7 +103,7 @@ pub(crate) fn unsolicited_replies_grant_nothing(transport: &Transport) {
     assert!(masters.iter().all(|master| master.get("job").as_deref() == Some("foreign")));
 }
 
-pub(crate) fn a_full_pipeline_is_a_clear_error_and_passes(transport: &Transport) {
+pub(crate) fn a_full_pipeline_is_a_clear_error_and_recovers(transport: &Transport) {
     let masters = masters(3);
     let config = patient(masters.urls()).max_in_flight_requests(4).build().unwrap();
     let locker = transport.open(config);

@@ -85,7 +85,7 @@ pub(crate) fn a_foreign_set_nx_is_excluded_and_excludes(transport: &Transport) {
     assert!(masters.iter().all(|master| master.get("job").as_deref() == Some("x")));
 }
 
-pub(crate) fn held_by_another_tells_for_how_long_at_once_and_when_the_wait_is_over(transport: &Transport) {
+pub(crate) fn held_by_another_reports_the_remaining_time_at_once_and_after_a_wait(transport: &Transport) {
     let masters = masters(3);
     let (first, second) = (open(transport, &masters), open(transport, &masters));
     let guard = first.lock("job").wait().unwrap();

@@ -245,7 +245,7 @@ pub(crate) fn a_watch_outlives_its_guard_and_says_released(transport: &Transport
     assert!(watches.iter().all(|watch| !watch.is_valid() && watch.check() == Err(LossCause::Released)));
 }
 
-pub(crate) fn nothing_that_comes_late_makes_a_released_lock_valid_again(transport: &Transport) {
+pub(crate) fn no_late_answer_makes_a_released_lock_valid_again(transport: &Transport) {
     let masters = masters(1);
     let config = hasty(masters.urls()).request_timeout(millis(50)).build().unwrap();
     let locker = transport.open(config);

@@ -131,7 +131,7 @@ pub(crate) fn a_reader_that_was_handed_over_is_resumed_as_a_reader(transport: &T
     no_key(&masters, "doc");
 }
 
-pub(crate) fn a_lock_that_was_handed_over_is_released_as_what_it_is(transport: &Transport) {
+pub(crate) fn a_lock_that_was_handed_over_is_released_only_as_its_own_kind(transport: &Transport) {
     let masters = masters(3);
     let (locker, other) = (open(transport, &masters), open(transport, &masters));
     let mixed = || [Target::write("order"), Target::read("tariff")];
@@ -189,7 +189,7 @@ pub(crate) fn mixed_targets_read_and_write(transport: &Transport) {
     no_key(&masters, "tariff");
 }
 
-pub(crate) fn permits_are_let_in_up_to_their_number(transport: &Transport) {
+pub(crate) fn permits_are_granted_up_to_their_number(transport: &Transport) {
     for count in [1, 3, 4, 5] {
         let masters = masters(count);
         let lockers: Vec<_> = (0..3).map(|_| open(transport, &masters)).collect();

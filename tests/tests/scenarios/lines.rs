@@ -106,7 +106,7 @@ const WAITERS: usize = 1_000;
 const LEAVE_WHILE_IT_IS_HELD: usize = 400;
 const LEAVE: usize = 500;
 
-pub(crate) fn a_thousand_waiters_and_half_of_them_leave(transport: &Transport) {
+pub(crate) fn a_thousand_waiters_keep_their_order_when_half_of_them_leave(transport: &Transport) {
     let masters = masters(3);
     let locker = transport.open(told(masters.urls()).build().unwrap());
     let (asked, served) = (Cell::new(0), RefCell::new(Vec::new()));

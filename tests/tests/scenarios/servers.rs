@@ -49,7 +49,7 @@ pub(crate) fn scripts_that_were_flushed_are_sent_again(transport: &Transport) {
     no_key(&masters, "dropped");
 }
 
-pub(crate) fn passwords_open_masters_and_wrong_ones_are_a_matter_of_configuration(transport: &Transport) {
+pub(crate) fn passwords_are_accepted_and_wrong_ones_are_configuration_errors(transport: &Transport) {
     let masters = Fleet::start(3, |options, _| options.password("p@ss:/w%rd"));
     let locker = open(transport, &masters);
     let guard = locker.lock("job").wait().unwrap();

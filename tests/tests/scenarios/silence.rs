@@ -89,7 +89,7 @@ pub(crate) fn a_hung_master_is_named_in_the_error(transport: &Transport) {
     no_key(&masters[2..], "held");
 }
 
-pub(crate) fn a_lock_held_beside_a_dead_master_is_held_by_another_however_slow_the_third_says_so(
+pub(crate) fn beside_a_dead_master_held_by_another_is_returned_however_slow_the_third_answers(
     transport: &Transport,
 ) {
     let masters = masters(3);
@@ -261,7 +261,7 @@ pub(crate) fn validity_counts_from_before_the_first_request(transport: &Transpor
     assert!(guard.remaining() <= TTL - drift - 2 * delay, "{:?}", guard.remaining());
 }
 
-pub(crate) fn a_grant_that_comes_after_its_validity_is_none(transport: &Transport) {
+pub(crate) fn a_grant_that_arrives_after_its_validity_does_not_count(transport: &Transport) {
     let masters = masters(3);
     let proxies = proxies(&masters);
     let config = patient(urls(&proxies)).request_timeout(millis(480)).build().unwrap();

@@ -152,7 +152,7 @@ pub(crate) fn a_waiter_gets_the_lock_when_its_key_ends(transport: &Transport) {
     no_key(&masters, "job");
 }
 
-pub(crate) fn a_renewal_does_not_wake_the_waiter_for_good(transport: &Transport) {
+pub(crate) fn a_waiter_keeps_waiting_after_renewals_of_the_holder(transport: &Transport) {
     let masters = masters(3);
     let (first, second) = (open(transport, &masters), open_told(transport, &masters));
     all_ready(&second);
@@ -175,7 +175,7 @@ pub(crate) fn a_renewal_does_not_wake_the_waiter_for_good(transport: &Transport)
     no_key(&masters, "job");
 }
 
-pub(crate) fn without_wake_ups_it_polls(transport: &Transport) {
+pub(crate) fn without_wake_ups_a_waiter_polls(transport: &Transport) {
     let masters = real_servers();
     let config = patient(masters.iter().map(RedisServer::url)).timeout(NEVER).wake_ups(false);
     let locker = transport.open(config.build().unwrap());

@@ -55,7 +55,7 @@ fn say_all(masters: &str, options: &[&str]) {
 
 #[test]
 #[ignore = "what it says is looked through by another test"]
-fn all_is_told() {
+fn prints_everything_that_the_command_says() {
     note("hunter2");
     let own = Certificates::own(NAMES, |_| {});
     let other = Certificates::own(NAMES, |_| {});

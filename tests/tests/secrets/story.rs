@@ -134,7 +134,7 @@ fn refusals() {
 
 #[test]
 #[ignore = "what it says is looked through by another test"]
-fn all_is_told() {
+fn prints_everything_that_the_library_says() {
     note("hunter2");
     subscriber::print_all();
     refusals();
@@ -146,15 +146,15 @@ fn all_is_told() {
         logins::connections_in_use_log_in_again(&transport);
         logins::without_a_token_a_master_has_no_vote_and_the_others_decide(&transport);
     }
-    faults::an_issuer_that_is_not_trusted();
-    faults::a_certificate_for_another_name_and_the_name_that_it_has();
-    faults::certificates_that_have_ended_or_are_yet_to_begin();
-    faults::a_certificate_that_clients_must_show();
-    faults::no_version_or_cipher_in_common();
-    faults::a_port_that_does_not_speak_tls();
-    faults::files_that_cannot_be_used();
+    faults::an_untrusted_issuer_is_reported();
+    faults::a_certificate_for_another_name_is_reported_with_its_own_name();
+    faults::expired_and_not_yet_valid_certificates_are_reported();
+    faults::a_missing_client_certificate_is_reported();
+    faults::a_missing_common_version_or_cipher_is_reported();
+    faults::a_port_without_tls_is_reported();
+    faults::unusable_tls_files_are_reported();
     certificates::files_that_have_changed_are_read_at_the_next_connection();
-    certificates::files_that_cannot_be_used_any_more_leave_what_was_read();
+    certificates::tls_files_that_become_unusable_leave_the_last_good_ones_in_use();
     certificates::values_in_code_do_what_files_do();
     certificates::a_dangerous_option_warns_and_works();
 }

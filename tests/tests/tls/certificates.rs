@@ -29,7 +29,7 @@ pub(crate) fn files_that_have_changed_are_read_at_the_next_connection() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-pub(crate) fn files_that_cannot_be_used_any_more_leave_what_was_read() {
+pub(crate) fn tls_files_that_become_unusable_leave_the_last_good_ones_in_use() {
     let own = Certificates::own(NAMES, |_| {});
     let server = ServerOptions::new().tls(&own, "yes").start();
     let config = Config::new([url(&server, &format!("{}&{}", cacert(&own), pair(&own)))]).unwrap();

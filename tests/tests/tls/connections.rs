@@ -51,7 +51,7 @@ fn a_server_that_hangs_in_the_handshake_delays_no_caller() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn connections_that_the_server_ends_come_again() {
+fn connections_that_the_server_ends_are_opened_again() {
     let masters = fleet();
     let locker = quorlock_blocking::open(Config::new(urls(&masters)).unwrap()).unwrap();
     let guard = locker.lock("job").renew().wait().unwrap();
@@ -192,7 +192,7 @@ impl Pair {
 }
 
 #[test]
-fn bytes_mean_the_same_however_they_are_cut() {
+fn tls_bytes_give_the_same_result_in_any_pieces() {
     let whole = run(usize::MAX);
     assert_eq!(whole.1, b"+OK\r\n:1\r\n");
     for size in [1, 2, 3, 7, 64, 500] {

@@ -50,14 +50,14 @@ fn shared() -> &'static Certificates {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-pub(crate) fn an_issuer_that_is_not_trusted() {
+pub(crate) fn an_untrusted_issuer_is_reported() {
     let other = Certificates::own(NAMES, |_| {});
     expect(&url(&server(&other, "no"), &cacert(shared())), TlsFault::UnknownIssuer, "cacert=");
 }
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-pub(crate) fn a_certificate_for_another_name_and_the_name_that_it_has() {
+pub(crate) fn a_certificate_for_another_name_is_reported_with_its_own_name() {
     let elsewhere = Certificates::own(&["cache.internal"], |_| {});
     let server = server(&elsewhere, "no");
     expect(&url(&server, &cacert(&elsewhere)), TlsFault::WrongName, "sni=");
@@ -68,7 +68,7 @@ pub(crate) fn a_certificate_for_another_name_and_the_name_that_it_has() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-pub(crate) fn certificates_that_have_ended_or_are_yet_to_begin() {
+pub(crate) fn expired_and_not_yet_valid_certificates_are_reported() {
     let ended = Certificates::own(NAMES, |params| {
         (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
     });
@@ -81,7 +81,7 @@ pub(crate) fn certificates_that_have_ended_or_are_yet_to_begin() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-pub(crate) fn a_certificate_that_clients_must_show() {
+pub(crate) fn a_missing_client_certificate_is_reported() {
     // TLS 1.3 reports the missing certificate after the handshake, and TLS 1.2 within it.
     for protocols in ["TLSv1.3", "TLSv1.2"] {
         let options = ServerOptions::new().config(&format!("tls-protocols {protocols}"));
@@ -100,7 +100,7 @@ pub(crate) fn a_certificate_that_clients_must_show() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-pub(crate) fn no_version_or_cipher_in_common() {
+pub(crate) fn a_missing_common_version_or_cipher_is_reported() {
     let options = ServerOptions::new().config("tls-protocols TLSv1.2").config("tls-ciphers AES128-SHA");
     let server = options.tls(shared(), "no").start();
     expect(&url(&server, &cacert(shared())), TlsFault::NoCommonVersion, "allow TLS 1.2 or 1.3 on the server");
@@ -108,7 +108,7 @@ pub(crate) fn no_version_or_cipher_in_common() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-pub(crate) fn a_port_that_does_not_speak_tls() {
+pub(crate) fn a_port_without_tls_is_reported() {
     // Redis does not answer a greeting that is not a command.
     let silent = RedisServer::start();
     let (cause, text) = fault(&url(&silent, &cacert(shared())));
@@ -127,7 +127,7 @@ pub(crate) fn a_port_that_does_not_speak_tls() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-pub(crate) fn files_that_cannot_be_used() {
+pub(crate) fn unusable_tls_files_are_reported() {
     let open = |parameters: &str| {
         let config = Config::new([format!("rediss://127.0.0.1:1?{parameters}")]).unwrap();
         quorlock_blocking::open(config).unwrap_err().to_string()

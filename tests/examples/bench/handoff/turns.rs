@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_go_through_a_line() {
+    fn a_turn_survives_printing_and_parsing() {
         let line = "1 22 333";
         assert_eq!(line.parse::<Turn>().unwrap().to_string(), line);
         assert!("1 2".parse::<Turn>().is_err() && "1 2 x".parse::<Turn>().is_err());

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_hold_at_the_same_time_are_counted() {
+    fn the_most_simultaneous_holders_are_counted() {
         let turn = |granted, released| Turn { asked: 0, granted, released };
         assert_eq!(most_at_once(&[turn(0, 10), turn(5, 15), turn(10, 12), turn(20, 30)]), 2);
         assert_eq!(most_at_once(&[]), 0);

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_go_through_an_order() {
+    fn kinds_survive_printing_and_parsing() {
         for word in ["lock", "fenced", "read", "short-read", "several:3:10", "fenced-several:2:2", "permit:4"]
         {
             assert_eq!(word.parse::<Kind>().unwrap().to_string(), word);

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_votes_of_this_phase_count_and_the_majority_is_told_once() {
+    fn only_votes_of_this_phase_count_and_the_majority_is_reported_once() {
         let mut worker = Worker::new(0, "sha");
         assert!(worker.is_granted());
         assert_eq!([0, 0, 0].map(|phase| worker.has_majority(phase, 2)), [false, true, false]);

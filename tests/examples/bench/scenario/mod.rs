@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_have_dates() {
+    fn days_since_1970_are_printed_as_dates() {
         assert_eq!([0, 58, 59].map(date), ["1 January 1970", "28 February 1970", "1 March 1970"]);
         assert_eq!([11_016, 20_778].map(date), ["29 February 2000", "21 November 2026"]);
     }
