@@ -280,7 +280,7 @@ pub(crate) fn a_batch_has_one_number_above_all_counters(desk: &mut impl Desk) {
     }
 }
 
-pub(crate) fn readers_share_a_number_between_those_of_the_writers(desk: &mut impl Desk) {
+pub(crate) fn readers_share_a_number_between_the_numbers_of_the_writers(desk: &mut impl Desk) {
     let [first, second] = ["r1", "r2"].map(|token| Claim::read(token, &["x"]).with("f"));
     assert_eq!([first.acquire(desk), second.acquire(desk)], ["1", "1"], "0 is no number");
     assert_eq!(desk.ask(&["GET", &key("fence", "x")]), "1");

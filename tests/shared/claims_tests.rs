@@ -25,7 +25,7 @@ macro_rules! test_claims {
             a_batch_is_extended_where_all_of_it_is_ours,
             no_key_is_put_back_beside_the_key_of_another_client,
             a_batch_has_one_number_above_all_counters,
-            readers_share_a_number_between_those_of_the_writers,
+            readers_share_a_number_between_the_numbers_of_the_writers,
             after_lost_counters_readers_begin_above_earlier_writers,
             a_master_that_is_quarantined_grants_and_writes_nothing,
             one_server_behind_two_addresses_has_one_vote,

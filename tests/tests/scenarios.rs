@@ -205,7 +205,7 @@ macro_rules! all_scenarios_on {
                 an_acquisition_given_up_at_any_point_leaves_no_key,
                 an_acquisition_given_up_after_any_number_of_polls_leaves_no_key,
                 a_given_up_acquisition_is_released_behind_a_stopped_master_too,
-                a_release_that_waited_for_a_connection_which_did_not_come_is_sent_over_the_next,
+                a_release_that_waited_for_a_connection_which_did_not_open_is_sent_over_the_next,
                 a_locker_dropped_at_once_leaves_neither_keys_nor_connections,
                 a_locker_that_was_never_used_closes_its_connections,
                 a_forked_child_releases_nothing_and_waits_for_nothing,

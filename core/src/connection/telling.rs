@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marker_counts_in_the_life_of_the_server_that_wrote_it() {
+    fn a_marker_counts_only_until_the_restart_of_the_server_that_wrote_it() {
         let seconds = Duration::from_secs;
         let read = |marker: &str, clock| match read_marker(marker.as_bytes(), Some("ab12"), clock) {
             Marker::Present { is_own, left, longest, .. } => Some((is_own, left, longest)),

@@ -273,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn no_password_shows_in_any_message(secret in "[A-Z][A-Z0-9]{7,12}") {
+    fn no_password_is_shown_in_any_message(secret in "[A-Z][A-Z0-9]{7,12}") {
         for url in urls_with(&secret) {
             let shown = match url.parse::<Endpoint>() {
                 Ok(endpoint) => format!("{endpoint} {endpoint:?}"),

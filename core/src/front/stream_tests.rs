@@ -205,7 +205,7 @@ fn a_stream_that_panics_or_accepts_no_bytes_is_an_error() {
 }
 
 #[test]
-fn the_driver_may_be_another_task_from_one_turn_to_the_next() {
+fn the_driver_may_move_to_another_task_between_turns() {
     let ((first, waker), toy) = (driver(), Toy::default());
     let (mut streamed, _sink) = toy.opened(&waker);
     assert!(streamed.poll_read(&mut Context::from_waker(&waker), &mut [0; 8], false).is_pending());

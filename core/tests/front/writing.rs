@@ -78,7 +78,7 @@ fn one_socket_that_accepts_nothing_delays_no_caller() {
 }
 
 #[test]
-fn openings_that_fail_in_the_turn_that_asked_for_them_are_carried_out_before_it_sleeps() {
+fn openings_that_fail_in_their_first_turn_are_handled_before_the_driver_sleeps() {
     let (locker, driver) = Driver::start(3);
     (0..3).for_each(|master| driver.takes(master, Manner::Unreachable));
     let mut trying = pin!(locker.try_lock("job").into_future());

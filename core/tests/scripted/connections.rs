@@ -107,7 +107,7 @@ fn input_from_an_old_connection_generation_is_dropped() {
 }
 
 #[test]
-fn a_connection_that_ends_under_a_request_comes_again_at_once_and_the_release_follows() {
+fn a_connection_that_ends_during_a_request_is_reopened_at_once_and_the_release_follows() {
     let mut world = World::of(3);
     let lock = world.hold(&one_try());
     world.masters[2].reach = Reach::Ignores;

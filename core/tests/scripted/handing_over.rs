@@ -115,7 +115,7 @@ fn a_resumption_that_is_cancelled_deletes_nothing() {
 }
 
 #[test]
-fn a_token_that_is_released_says_whether_it_was_held() {
+fn a_release_by_token_reports_whether_the_lock_was_held() {
     let (mut world, handed) = handed_over(&wanted(ms(10_000)));
     let key = Resource::new(KEY).unwrap();
     for expected in [ReleaseOutcome::StillOurs, ReleaseOutcome::NotOurs] {

@@ -156,7 +156,7 @@ fn a_master_that_comes_back_when_the_time_is_over_deletes_the_key() {
 }
 
 #[test]
-fn a_copy_of_the_token_has_no_effect_any_more() {
+fn after_a_release_that_keeps_keys_a_copy_of_the_token_has_no_effect() {
     let (mut world, asked) = rival();
     let lock = world.hold(&wanted(ms(10_000)));
     let copy = world.nodes[0].machine.resumption(lock);
@@ -169,7 +169,7 @@ fn a_copy_of_the_token_has_no_effect_any_more() {
 }
 
 #[test]
-fn the_key_of_another_keeps_its_life() {
+fn the_key_of_another_client_keeps_its_ttl() {
     let mut world = World::of(3);
     let lock = world.hold(&wanted(ms(10_000)));
     let theirs = world.now + ms(3_000);

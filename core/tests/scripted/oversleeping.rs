@@ -112,7 +112,7 @@ fn other_locks_do_not_make_a_waiter_miss_notifications() {
 }
 
 #[test]
-fn a_slow_release_of_its_own_process_wakes_a_waiter() {
+fn a_slow_release_of_the_same_process_wakes_a_waiter() {
     let mut world = World::of(3);
     (0..3).for_each(|master| take(&mut world, master, "another", 1_040));
     world.acquire(&wanted(ms(30_000)));

@@ -44,7 +44,7 @@ fn renewal_stops_with_the_release() {
 }
 
 #[test]
-fn renewal_that_is_stopped_begins_no_more_and_what_was_under_way_still_counts() {
+fn after_renewal_is_stopped_no_extension_starts_but_one_under_way_still_counts() {
     let mut world = World::of(3);
     let lock = world.hold(&renewed_for(3_000, 60_000));
     world.each(|master| master.flow = Flow::RepliesHeld);
@@ -177,7 +177,7 @@ fn a_grant_that_was_not_taken_and_that_masters_lost_is_requested_again() {
 }
 
 #[test]
-fn a_grant_that_was_not_taken_and_that_masters_lost_ends_with_what_they_said() {
+fn a_grant_that_was_not_taken_and_that_masters_lost_ends_with_their_answers() {
     let mut world = World::of(3);
     world.acquire(&Acquire { attempts: Some(1), ..renewed_for(3_000, 60_000) });
     assert!(matches!(world.next_event(), Event::Granted { .. }));

@@ -241,7 +241,7 @@ fn a_key_is_put_back_where_the_quarantine_is_over_and_the_replicas_confirm_it() 
 
 /// The next renewal is confirmed, and with it what was put back before.
 #[test]
-fn a_key_that_was_put_back_without_a_confirmation_counts_once_it_is_renewed_with_one() {
+fn a_key_put_back_without_confirmation_counts_after_a_confirmed_renewal() {
     for fenced in [false, true] {
         let mut world = open(&[1, 1, 1]);
         let renewed = Acquire { healing: true, renew_for: Some(ms(3_600_000)), fenced, ..one_try() };

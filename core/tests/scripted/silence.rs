@@ -111,7 +111,7 @@ fn the_first_lock_succeeds_even_if_the_network_answers_its_first_bytes_with_a_re
 }
 
 #[test]
-fn masters_that_are_really_silent_are_not_asked_forever() {
+fn masters_that_stay_silent_are_not_asked_forever() {
     let mut world = idle_behind_a_network_that_forgets(3);
     world.each(|master| {
         master.flow = Flow::Stopped;

@@ -109,7 +109,7 @@ fn a_refused_login_that_may_change_is_not_a_configuration_error() {
 }
 
 #[test]
-fn a_login_that_comes_during_the_greeting_is_used_behind_it() {
+fn a_new_login_during_the_greeting_is_sent_after_the_greeting() {
     let mut world = World::cold(of_urls("old"));
     world.each(|master| {
         master.server.set_password(Some("old"));
@@ -138,7 +138,7 @@ fn a_login_for_a_closed_connection_is_sent_with_its_next_greeting() {
 }
 
 #[test]
-fn no_password_shows() {
+fn no_password_is_shown() {
     let world = with_password();
     let shown = format!("{:?} {:?}", world.nodes[0].machine, Login::new("hunter2").with_user("worker"));
     assert!(!shown.contains("old") && !shown.contains("hunter2") && !shown.contains("worker"), "{shown}");

@@ -144,7 +144,7 @@ fn every_link_between_pages_leads_to_a_module_in_rustdoc() {
 
 /// A phone is narrower than a picture, and a page may be dark.
 #[test]
-fn every_picture_shrinks_with_its_page_and_has_its_own_ground() {
+fn every_picture_shrinks_with_its_page_and_has_its_own_background() {
     let docs = fs::read_dir(root().join("core/docs")).unwrap().map(|entry| entry.unwrap().path());
     let pictures: Vec<_> = docs.filter(|file| file.extension().is_some_and(|it| it == "svg")).collect();
     assert!(!pictures.is_empty());

@@ -21,7 +21,7 @@ fn quarantined(master: &RedisServer) -> String {
 }
 
 #[test]
-fn new_masters_refuse_until_they_are_told_that_nothing_is_locked() {
+fn new_masters_refuse_until_a_bootstrap() {
     let masters = masters(3);
     for words in [
         &["run", "-n", "--restart-guard", "1m", JOB, "echo", "runs"][..],

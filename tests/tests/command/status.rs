@@ -74,7 +74,7 @@ fn a_held_lock_is_reported_with_its_holder_and_without_its_token() {
 }
 
 #[test]
-fn the_exit_code_tells_held_from_free() {
+fn the_exit_code_distinguishes_held_from_free() {
     let masters = masters(3);
     for words in [&["status", JOB][..], &["status", "-q", JOB], &["status", "--json", JOB]] {
         assert_eq!(call(&masters, words, None).code, FREE, "{words:?}");
@@ -160,7 +160,7 @@ fn a_free_lock_is_reported_even_if_a_minority_has_a_key() {
 }
 
 #[test]
-fn a_lock_that_never_ends_says_so() {
+fn a_lock_without_an_expiry_is_reported_as_such() {
     let masters = masters(3);
     masters.iter().for_each(|master| assert!(master.set_nx(JOB, "x")));
     let expected = "job: held by one holder on 3 of 3 masters (quorum 2), never expires".to_owned();

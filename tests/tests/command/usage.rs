@@ -82,7 +82,7 @@ fn impossible_masters_exit_with_64_and_no_password_is_shown() {
 }
 
 #[test]
-fn a_wrong_url_is_named_by_its_place() {
+fn a_wrong_url_is_named_by_its_position() {
     let words = ["run", "-m", "redis://a", "-m", "redis://:hunter2@b:x", "-m", "redis://c", JOB, "true"];
     let said = refusal(&words);
     assert!(said.starts_with("quorlock: master 2 of 3: "), "{said}");

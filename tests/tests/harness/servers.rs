@@ -160,7 +160,7 @@ fn holds_a_server_until_this_process_is_killed() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn a_server_with_a_password_tells_it_in_its_url_and_asks_others_for_it() {
+fn the_url_of_a_server_has_its_password_and_other_clients_need_it() {
     let server = ServerOptions::new().password("p@ss \"word").start();
     let mut client = RawClient::connect(server.address());
 

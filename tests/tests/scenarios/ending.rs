@@ -165,7 +165,7 @@ pub(crate) fn a_given_up_acquisition_is_released_behind_a_stopped_master_too(tra
     assert!(masters.iter().all(|master| master.calls(Calls::Set) == 1), "the requests were executed");
 }
 
-pub(crate) fn a_release_that_waited_for_a_connection_which_did_not_come_is_sent_over_the_next(
+pub(crate) fn a_release_that_waited_for_a_connection_which_did_not_open_is_sent_over_the_next(
     transport: &Transport,
 ) {
     let masters = masters(3);

@@ -125,7 +125,7 @@ fn nodes_of_the_url_are_asked_before_those_that_were_learned() {
 }
 
 #[test]
-fn nodes_that_name_each_other_are_not_followed_for_ever() {
+fn nodes_that_redirect_to_each_other_are_not_followed_forever() {
     let mut guided = Guided::new(URL);
     guided.told();
     let mut opened = 1;

@@ -43,7 +43,7 @@ fn every_unusable_setting_is_refused_with_its_own_error() {
 }
 
 #[test]
-fn an_unusable_url_is_named_by_its_place() {
+fn an_unusable_url_is_named_by_its_position() {
     let error = Config::new(["redis://a", "redis://:hunter2@b:x", "redis://c"]).unwrap_err();
     assert_eq!(error, ConfigError::Endpoint { place: 2, masters: 3, error: EndpointError::BadPort });
     assert_eq!(error.to_string(), "master 2 of 3: the port is not a number from 1 to 65535");

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marker_counts_in_the_life_of_the_server_that_wrote_it() {
+    fn a_marker_counts_only_until_the_restart_of_the_server_that_wrote_it() {
         let read = |marker: &str, id, clock: u64| {
             let marker = Reply::Text(marker.as_bytes().to_vec());
             Marker::read(&marker, id, Some(Duration::from_secs(clock)))
