@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_dialect_is_found_by_its_name_and_lacks_its_missing_features() {
+    fn each_dialect_is_found_by_its_name_and_has_its_own_features() {
         for (name, dialect) in Dialect::NAMED {
             assert_eq!(Dialect::named(name), Some(dialect));
         }

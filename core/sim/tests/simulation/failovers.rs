@@ -107,7 +107,7 @@ fn late_acknowledgements_deceive_the_script_of_a_former_primary_but_not_wait() {
 /// Of the two defences against a former primary that continues, only the first one is left: every
 /// vote is confirmed by all replicas. This test would see a fault in that defence.
 #[test]
-fn no_promise_is_broken_if_only_confirmed_votes_protect_it() {
+fn no_promise_is_broken_with_confirmed_votes_as_the_only_defence() {
     hold(|plan| plan.early_quarantine = true).unwrap_or_else(|story| panic!("{story}"));
 }
 
