@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_counted_by_and_by_is_what_there_is(
+        fn counting_vote_by_vote_gives_the_tally_of_all(
             asked: u64,
             cast in prop::collection::vec((0..9usize, vote()), 0..40),
         ) {
