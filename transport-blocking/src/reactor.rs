@@ -129,7 +129,8 @@ impl EventLoop for Reactor {
         if self.port.is_finished() {
             return false;
         }
-        // If another thread has answered while no thread led, that has interrupted no poll.
+        // The thread of a resolver or connector may have answered while no thread led. That has not
+        // ended a poll, so such answers are looked for before the next one.
         for master in &mut self.masters {
             if matches!(&master.link, Link::Connecting(_, connecting) if connecting.is_due()) {
                 master.advance(&self.port, &self.poll);

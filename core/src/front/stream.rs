@@ -1,4 +1,5 @@
-//! The caller's own connections: async byte streams as sockets of the driver.
+//! Connections that the application opens itself (`Driver::open_through`): the driver uses their
+//! async byte streams as its sockets.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, Write};

@@ -288,8 +288,8 @@ impl<E: Entropy> Machine<E> {
         self.locks.len() == 0 && !self.connections.iter().any(|link| link.connection.is_in_flight())
     }
 
-    /// Returns whether any lock is held, so that a driver must look at the clock from time to time:
-    /// timers may stop while the machine sleeps.
+    /// Returns whether any lock is held. If so, a driver must read the clock from time to time:
+    /// timers may stop while the computer is suspended.
     pub fn holds_locks(&self) -> bool {
         self.held > 0
     }

@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_running_tally_equals_a_recount_of_all_votes(
+        fn counting_vote_by_vote_gives_the_tally_of_all(
             asked: u64,
             cast in prop::collection::vec((0..9usize, vote()), 0..40),
         ) {

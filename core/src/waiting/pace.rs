@@ -267,9 +267,11 @@ impl Pace {
         self.wait * 3 / 4
     }
 
-    /// When a lock in front stops letting others go first. For a permit that is when its patience
-    /// is over: a client with a longer usual wait than others has then waited longer than they
-    /// have, and so comes before them and waits less the next time.
+    /// When a lock in front stops letting others go first. A waiter for a permit stops after three
+    /// quarters of its usual wait: from then on, a refused request leaves a mark with the time at
+    /// which its wait began, and the earliest mark wins. A client whose usual wait is longer leaves
+    /// its mark later, but with an earlier beginning. So it comes before the others, and its usual
+    /// wait becomes shorter.
     pub(super) fn lets_pass(&self) -> LetsPass {
         let holders = LETS_PASS.max(self.passed_over * LETS_PASS_OF_USUAL / ONE_PASSED_OVER);
         let time = if self.wait.is_zero() { LETS_PASS_AT_FIRST } else { self.usual_patience() };

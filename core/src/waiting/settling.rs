@@ -46,8 +46,9 @@ impl Bid {
         self.settling.is_some()
     }
 
-    /// After the last attempt: once the answers have come, it ends, or is repeated because the
-    /// votes were split.
+    /// Ends the request after a lost last attempt, or plans to repeat that attempt if the votes
+    /// were split. Does nothing if a further attempt is planned, or while answers that matter are
+    /// outstanding.
     pub(super) fn conclude(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         let Plan::Waiting(waiting) = &self.plan else { return };

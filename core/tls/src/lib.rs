@@ -1,8 +1,8 @@
 //! TLS for the transports of Quorlock: the encrypted channels of `rediss://` masters, on rustls.
 //!
-//! You need this crate only for what a URL cannot say: certificates that are not files, or a
-//! [`rustls::ClientConfig`] of your own. The transports bring it with their feature `tls`, and show
-//! [`Tls`] at their roots.
+//! You need this crate only for what a URL cannot say: certificates in memory, or a
+//! [`rustls::ClientConfig`] of your own. A program need not depend on it: with their feature `tls`,
+//! the transports re-export it, and [`Tls`] at their roots.
 //!
 //! - TLS 1.2 and 1.3, with sessions resumed. Early data is never sent: it can be replayed, and a
 //!   password or a lock must not be.

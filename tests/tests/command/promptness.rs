@@ -55,8 +55,8 @@ fn when_renewed(master: &RedisServer) -> Instant {
     when("a renewal", || master.calls(Calls::Script) > before)
 }
 
-/// Fails unless one of a few tries keeps to [`BOUND`]. Each try returns how long TERM took; a TERM
-/// before its event counts as immediate.
+/// Fails unless one of a few tries keeps to [`BOUND`]. Each try returns how far TERM was from its
+/// time.
 #[track_caller]
 fn prompt(cause: &str, mut attempt: impl FnMut() -> Duration) {
     let mut took = Vec::new();
@@ -66,7 +66,7 @@ fn prompt(cause: &str, mut attempt: impl FnMut() -> Duration) {
             return;
         }
     }
-    panic!("{cause}: TERM came after {took:?}");
+    panic!("{cause}: TERM was off by {took:?}");
 }
 
 /// The time from the renewal that finds the loss to TERM must be short. `lose` makes the lock lost.
@@ -145,8 +145,10 @@ fn end_of_validity(masters: &Fleet) -> Instant {
     now + Duration::from_millis(u64::try_from(left).expect("a life that is left")) - drift
 }
 
-/// The time from the beginning of grace to TERM must be short. `ail` keeps the lock from being
-/// renewed.
+/// TERM must come shortly after the beginning of grace, and not before it. `ail` keeps the lock
+/// from being renewed. Validity counts from before the first send, and the keys' lives from when
+/// the masters execute the request. If a busy machine delays them, grace seems to begin too late,
+/// so a TERM that seems to come too early is another failed try.
 #[track_caller]
 fn prompt_at_grace(cause: &str, options: &[&str], ail: impl Fn(&Fleet)) {
     prompt(cause, || {
@@ -160,8 +162,7 @@ fn prompt_at_grace(cause: &str, options: &[&str], ail: impl Fn(&Fleet)) {
         let ended = run.end_by_itself();
         assert_eq!(ended.code, Some(75), "{}", ended.err);
         let grace = end - Duration::from_millis(1900);
-        assert!(asked > grace - BOUND, "asked {:?} too early", grace - asked);
-        asked.saturating_duration_since(grace)
+        asked.saturating_duration_since(grace).max(grace.saturating_duration_since(asked))
     });
 }
 

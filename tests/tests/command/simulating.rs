@@ -43,7 +43,11 @@ fn each_scenario_is_prevented_with_its_defence_and_broken_without() {
         for seed in ["1", "2", "3"] {
             let kept = simulate(&[scenario, "--seed", seed]);
             assert_eq!((kept.code, kept.err.as_str()), (Some(0), ""), "{scenario}: {}", kept.out);
-            assert!(kept.out.contains("Prevented: both additions count, the store holds 2"), "{}", kept.out);
+            assert!(
+                kept.out.contains("Prevented: both clients' additions count, and the store holds 2"),
+                "{}",
+                kept.out
+            );
             assert_eq!(kept.out.lines().count(), 3, "{}", kept.out);
 
             let broken = simulate(&[scenario, "--seed", seed, "--without-defence"]);

@@ -190,12 +190,14 @@ impl<H: Hold> Holding<'_, H> {
         let name = &self.subject.name;
         let (event, text) = match cause {
             Cause::Lost => ("lost", format!("{name} was lost, so the command is ended")),
-            Cause::RunsOut if self.arguments.no_renew => {
-                ("runs_out", format!("{name} runs out because --no-renew was given, so the command is ended"))
-            }
-            Cause::RunsOut => {
-                ("runs_out", format!("{name} could not be renewed and runs out, so the command is ended"))
-            }
+            Cause::RunsOut if self.arguments.no_renew => (
+                "runs_out",
+                format!("{name} is about to expire and is not renewed (--no-renew), so the command is ended"),
+            ),
+            Cause::RunsOut => (
+                "runs_out",
+                format!("{name} could not be renewed and is about to expire, so the command is ended"),
+            ),
             Cause::MaxHold => (
                 "max_hold",
                 format!("{name} has been held for as long as --max-hold allows, so the command is ended"),

@@ -1,7 +1,7 @@
-//! Keys with their values and ends, by database.
+//! Keys with their values and expiry times, by database.
 //!
-//! An expired key does not exist for any query; its memory is freed when the key is accessed, or
-//! when the database grows.
+//! No query finds an expired key. Its memory is freed later: when a command accesses the key, when
+//! the periodic expiry finds that a client has read it, or when a growing database is swept.
 //!
 //! Every change of a key goes through here, and clients that have read it are notified from here.
 

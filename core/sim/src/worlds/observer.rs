@@ -211,7 +211,7 @@ impl Observer {
         }
     }
 
-    /// How many requests for a lock were granted after their sender had left.
+    /// How many requests for a lock were granted after the client had closed the connection.
     pub(super) fn late_grants(&self) -> u64 {
         // No platform of Rust has addresses of more than 64 bits.
         self.late.len() as u64

@@ -77,8 +77,8 @@ pub struct Report {
     /// The number of those grants that needed a second round, because the masters' counters
     /// differed.
     pub raised: u64,
-    /// The number of requests that a master granted after their sender had given up: the protocol
-    /// must undo these.
+    /// The number of requests that a master granted after the client had closed the connection. The
+    /// protocol must undo these.
     pub late_grants: u64,
     /// The number of events that were simulated.
     pub events: u64,

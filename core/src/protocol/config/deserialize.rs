@@ -134,7 +134,7 @@ impl TryFrom<String> for Policy {
     fn try_from(name: String) -> Result<Self, Self::Error> {
         EvictionPolicy::named(&name)
             .map(Self)
-            .ok_or("needs a policy as maxmemory-policy has it, such as \"volatile-ttl\"")
+            .ok_or("needs a value of maxmemory-policy, such as \"volatile-ttl\"")
     }
 }
 

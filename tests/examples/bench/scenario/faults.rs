@@ -94,7 +94,7 @@ pub(crate) fn show(name: &'static str, rounds: usize) -> Shown {
 }
 
 fn cost(what: &str, ways: &[&str], trials: &Rounds) -> Table {
-    let title = format!("One caller, {what}; pairs in ms, (least–most of the rounds)");
+    let title = format!("One caller, {what}: time of a pair in ms; least and most in brackets");
     let columns = [
         "way",
         "healthy p50",

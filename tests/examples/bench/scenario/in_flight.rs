@@ -48,7 +48,7 @@ pub(crate) fn show(rounds: usize) -> Shown {
 }
 
 fn throughput(what: &str, ways: &[&str], trials: &Rounds) -> Table {
-    let title = format!("{what}; (least–most of the rounds)");
+    let title = format!("{what}; least and most in brackets");
     let columns = ["way", "pairs/s", "to raw", "client CPU of a pair, µs", "to raw", "errors"];
     let mut table = Table::new(title, &columns);
     for way in ways {

@@ -59,7 +59,7 @@ pub(crate) fn show(rounds: usize) -> Shown {
 }
 
 fn latencies(what: &str, ways: &[&str], trials: &Rounds) -> Table {
-    let title = format!("One caller, {what}; µs, (least–most of the rounds)");
+    let title = format!("One caller, {what}: µs; least and most in brackets");
     let columns = [
         "way",
         "acquire p50",

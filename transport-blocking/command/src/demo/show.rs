@@ -188,11 +188,11 @@ impl Screen {
                 self.validity(line, number, worker.left())
             }
             Doing::Pauses if worker.left().is_zero() => {
-                let text = format!("PAUSES, {since}, and its #{} has run out", worker.number);
+                let text = format!("PAUSES for {since}; its lock #{} has run out", worker.number);
                 line.paint(RED, &text)
             }
             Doing::Pauses => {
-                let line = line.paint(YELLOW, &format!("{:<13} ", format!("STILL, #{}", worker.number)));
+                let line = line.paint(YELLOW, &format!("{:<13} ", format!("PAUSES #{}", worker.number)));
                 self.validity(line, number, worker.left())
             }
         }

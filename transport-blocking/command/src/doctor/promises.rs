@@ -176,7 +176,7 @@ fn exclusion(survey: &Survey) -> Promise {
         beyond.then(|| format!("{:+.1} %", standing.rate * 100.0))
     });
     let cure = "let its time service slew the clock, never step it while locks are held";
-    findings.broken("its clock has the wrong rate or has just been set", &drifting, cure);
+    findings.broken("has a clock that runs at the wrong rate or has just been set", &drifting, cure);
     unheard(survey, &mut findings);
     findings.judge("exclusion", "no two clients hold one lock while the masters keep their data")
 }

@@ -228,7 +228,13 @@ pub(super) fn run(scenario: Scenario, seed: u64, defended: bool) -> Outcome {
                 1 => ", after it refused one write".to_owned(),
                 more => format!(", after it refused {more} writes"),
             };
-            (false, format!("Prevented: both additions count, the store holds {}{refused}.", store.value()))
+            (
+                false,
+                format!(
+                    "Prevented: both clients' additions count, and the store holds {}{refused}.",
+                    store.value()
+                ),
+            )
         }
         Err(failure) => (true, format!("Broken: {}.", failure.violation)),
     };
