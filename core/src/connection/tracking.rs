@@ -112,8 +112,8 @@ impl Connection {
     /// message.
     pub(super) fn tell_own_changes(&self, request: &Request, answer: Answer, answers: &mut Answers) {
         let copies = || request.claim.resources().map(Bytes::copy_from_slice);
-        // Only with several locks in front can others of this process wait while one takes its
-        // attempt back.
+        // An undo matters only if other locks of this process may request the same keys meanwhile:
+        // locks of several resources, and permits. Otherwise only the lock in front makes requests.
         let is_change = request.action.changes_held_key()
             || request.action == Action::Undo && request.claim.has_neighbours();
         if is_change && answer == Answer::Yes {

@@ -65,7 +65,9 @@ impl Addresses {
         Self { pause: config.connect_timeout / ATTEMPTS_PER_TIMEOUT, memory: Arc::default() }
     }
 
-    /// Begins an opening to the addresses that a name has resolved to.
+    /// Returns a [`Dial`], which opens one connection to the addresses that a name has resolved to.
+    /// No attempt has begun yet: [`Dial::race`] makes them, or [`Dial::next_attempt`] one after the
+    /// other.
     pub fn dial(&self, resolved: impl IntoIterator<Item = SocketAddr>) -> Dial {
         Dial {
             addresses: self.clone(),

@@ -209,7 +209,7 @@ impl fmt::Display for ReleaseError {
             }
             Self::Unknown(ballot) => write!(
                 f,
-                "{} released, but too few masters answered to say whether it was still ours: {ballot}",
+                "the release of {} is not confirmed, because too few masters answered: {ballot}",
                 ballot.targets()
             ),
             Self::Invalid(error) => write!(f, "not released: {error}"),

@@ -39,7 +39,8 @@ pub enum TlsError {
         /// The name.
         name: String,
     },
-    /// The provider of ciphers that this process has installed has no ciphers for TLS 1.2 and 1.3.
+    /// The `CryptoProvider` of rustls that this process has installed cannot be used. For example,
+    /// it has no cipher suite for TLS 1.2 or 1.3.
     UnusableProvider {
         /// The error of rustls.
         error: rustls::Error,
@@ -104,7 +105,7 @@ impl fmt::Display for TlsError {
                 write!(f, "no certificate can contain the name {name}: give the certificate's name with sni=")
             }
             Self::UnusableProvider { error } => {
-                write!(f, "the provider of ciphers that this process has installed cannot be used: {error}")
+                write!(f, "the CryptoProvider of rustls that this process has installed cannot be used: {error}")
             }
         }
     }

@@ -256,8 +256,9 @@ impl State {
         }
     }
 
-    /// A replica becomes the primary of its group, independently of its former primary. Clients
-    /// learn it within this span, each at another time.
+    /// Makes a replica the primary of its group, while the former primary continues. Each client
+    /// learns of it at a random time within `learned_within`. In a cluster, the other servers do,
+    /// and clients find the new primary by asking them.
     pub(super) fn promote_in_group(&mut self, server: usize, learned_within: Duration) {
         let now = self.now;
         let Some(node) = self.masters.get(server) else { return };

@@ -65,8 +65,8 @@ impl State {
         let Some(known) = self.observer.known.get(token) else { return false };
         let is_excused = self.observer.dead.contains(&known.client)
             || self.observer.late.get(&(master, token.to_vec())).is_some_and(|link| {
-                // The token's release was sent behind its request and lost with the connection, or
-                // found no room in the socket.
+                // The client sent the release on the same connection, but it was lost when that
+                // connection ended. Or the release was not sent, because the socket was full.
                 self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
             })
             || self.observer.handed.contains(token)

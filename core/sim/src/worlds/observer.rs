@@ -167,8 +167,8 @@ impl Observer {
         }
     }
 
-    /// A master has executed a command and given this answer. `is_late` means that its sender had
-    /// left by then.
+    /// A master has executed a command and given this answer. `late_on` is its connection if the
+    /// client had closed that by then.
     pub(super) fn executed(
         &mut self,
         master: usize,

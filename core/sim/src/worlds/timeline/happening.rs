@@ -30,7 +30,7 @@ pub(in crate::worlds) enum Happening {
         master: usize,
         command: Named,
         answer: Answer,
-        /// Whether its sender had left by then.
+        /// Whether the client had closed the connection by then.
         is_late: bool,
         sent: Option<TrueTime>,
         /// When all of the answer was in the client's socket.
@@ -143,7 +143,7 @@ impl fmt::Display for Happening {
         match self {
             Self::Sent { master, command, .. } => write!(f, "sends master{master} {command}"),
             Self::Executed { command, answer, is_late, .. } => {
-                let late = if *is_late { ", after its sender has left" } else { "" };
+                let late = if *is_late { ", after the client closed the connection" } else { "" };
                 write!(f, "{command}: {}{late}", answer.text)
             }
             Self::Pushed { fate, .. } => write!(f, "notifies of a changed key{fate}"),
