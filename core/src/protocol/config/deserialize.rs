@@ -190,7 +190,10 @@ mod tests {
             (r#"{"masters": "redis://a", "ttl": "hunter2"}"#, "needs a duration"),
             (r#"{"masters": "redis://a", "ttl": "20ms"}"#, "leaves no validity"),
             (r#"{"masters": "redis://a", "retry_delay": ["2ms", "1ms"]}"#, "lower bound above"),
-            (r#"{"masters": "redis://a", "allowed_evictions": ["hunter2"]}"#, "needs a policy"),
+            (
+                r#"{"masters": "redis://a", "allowed_evictions": ["hunter2"]}"#,
+                "needs a value of maxmemory-policy",
+            ),
             (r#"{"masters": "redis://a", "timeout_of_requests": "1s"}"#, "unknown field"),
         ] {
             let error = read(json).unwrap_err();
