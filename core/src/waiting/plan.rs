@@ -153,7 +153,8 @@ impl Bid {
             }
             self.plan_next_attempt(lock, effects);
         } else if std::mem::take(&mut self.yields) && asks_first {
-            // The read takes as long as a third waiting process needs to get the first master.
+            // It lets a third waiting process go first: instead of asking at once, it reads who
+            // holds the key on its first master. Meanwhile the third one can get that master.
             self.listens = false;
             self.listen_again(lock, effects);
         } else if self.meets_sharers(lock) && now < self.asked_at + GATHERS {

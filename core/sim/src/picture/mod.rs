@@ -115,8 +115,8 @@ pub struct Exchange {
     pub from: usize,
     /// The lane of the receiver.
     pub to: usize,
-    /// The request, in a word or two. Commands that one client sends at one time with the same
-    /// label share it.
+    /// The request, in a word or two. If a client sends several commands with the same label
+    /// shortly after each other, the label is drawn once.
     pub label: String,
     /// When it was sent.
     pub sent: Duration,

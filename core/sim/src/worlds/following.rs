@@ -36,8 +36,9 @@ pub(super) struct Part {
     pub(super) unread: Vec<Parcel>,
     /// Nothing between it and other servers arrives before this.
     pub(super) isolated_until: TrueTime,
+    /// When messages between it and other servers stop being slow.
     pub(super) slow_until: TrueTime,
-    /// By how much messages between it and other servers are delayed until then, in nanoseconds.
+    /// By how much these messages are delayed until `slow_until`, in nanoseconds.
     pub(super) slowness: u64,
     /// In a cluster, the epoch of the latest owner of the slot that it has heard of.
     pub(super) epoch: u64,

@@ -34,7 +34,7 @@ pub(crate) struct AcquireArguments {
 }
 
 impl AcquireArguments {
-    /// The masters, and what applies to locks there.
+    /// Returns what the configuration is built from.
     pub(crate) fn terms(&self) -> Terms<'_> {
         Terms::plain(&self.masters, self.seek.claim.resource()).granting(self.seek.ttl, &self.guarded)
     }
@@ -63,7 +63,7 @@ pub(crate) struct ExtendArguments {
 }
 
 impl ExtendArguments {
-    /// The masters, and what applies to locks there.
+    /// Returns what the configuration is built from.
     pub(crate) fn terms(&self) -> Terms<'_> {
         Terms::plain(&self.masters, self.claim.resource()).granting(self.ttl, &self.guarded)
     }
@@ -72,8 +72,9 @@ impl ExtendArguments {
 /// Release a lock that quorlock acquire took
 ///
 /// Deletes the key of RESOURCE on all masters that have it with the token in QUORLOCK_TOKEN, and
-/// reports whether the lock was held until now. Nothing is printed if it was. Give --shared,
-/// --permits and --also as they were given to quorlock acquire; other readers keep the lock.
+/// reports whether the lock was held until now. If it was, a message is printed only with -v or
+/// --json. Give --shared, --permits and --also as they were given to quorlock acquire; other
+/// readers keep the lock.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/release.txt"))]
 pub(crate) struct ReleaseArguments {
@@ -192,7 +193,7 @@ pub(crate) struct BootstrapArguments {
 }
 
 impl BootstrapArguments {
-    /// The masters, and what applies to locks there.
+    /// Returns what the configuration is built from.
     pub(crate) fn terms(&self) -> Terms<'_> {
         Terms {
             masters: &self.masters,
