@@ -174,9 +174,10 @@ impl<T> Slab<T> {
     }
 }
 
-/// Limits how many due entries are taken one by one, before the rest is taken at once: this number,
-/// plus the length of the heap divided by it. Smaller: small heaps are rebuilt more often. Larger:
-/// more entries are taken slowly from a large heap.
+/// How many due entries are taken from the heap one by one, before it is rebuilt without the other
+/// due ones: this number, plus the length of the heap divided by it. Smaller: heaps of a few
+/// hundred entries are rebuilt more often, and from heaps of thousands more are taken one by one.
+/// Larger: the reverse.
 const SEPARATELY: usize = 32;
 
 /// A heap of deadlines. A deadline that moves later, or away, leaves its entry behind; the entry is

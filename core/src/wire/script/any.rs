@@ -7,7 +7,7 @@ use super::claim::{define_leave, read_clock};
 /// entry among the sharers, whatever their group is. ARGV\[2\] is the zset of the sharers. Answers
 /// 1 if there was something to remove, 0 if not.
 ///
-/// The zset is read without being named as a key, so that a user who may not read it can still
+/// The zset is used without being named as a key, so that a user who may not use it can still
 /// release a lock that is not shared.
 pub const RELEASE_ANY: Script = Script {
     number: 22,

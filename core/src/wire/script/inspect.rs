@@ -22,8 +22,8 @@ use super::Script;
 ///    `INFO server` and `INFO replication`. If the user may not read one of these, it is empty, but
 ///    the marker is then `denied`.
 ///
-/// The marker, the zset and the mark are read without being named as keys, so that a user who may
-/// not read them can still ask.
+/// The marker, the zset and the mark are used without being named as keys, so that a user who may
+/// not use them can still ask.
 pub const INSPECT: Script = Script {
     number: 19,
     name: "inspect",

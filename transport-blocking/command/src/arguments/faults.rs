@@ -51,11 +51,13 @@ pub(super) fn parse(text: &str) -> Result<(When, Fault), String> {
         _ => who.split_once('-').map_or((None, None), |(client, master)| (number(client), number(master))),
     };
     let (Some(client), Some(master)) = (client, master) else {
-        return Err(match whose {
-            'c' => format!("{kind} is about a client: write its number, from 0, as in {kind}:0@300ms"),
-            'm' => format!("{kind} is about a master: write its number, from 0, as in {kind}:0@300ms"),
-            _ => format!("{kind} is about a client and a master: write both numbers, as in {kind}:0-1@300ms"),
-        });
+        let (whose, numbers) = match whose {
+            'c' => ("a client: write its number, from 0", "0"),
+            'm' => ("a master: write its number, from 0", "0"),
+            _ => ("a client and a master: write both numbers", "0-1"),
+        };
+        let span = if *lasts { "+2s" } else { "" };
+        return Err(format!("{kind} is about {whose}, as in {kind}:{numbers}@300ms{span}"));
     };
     let at = |text: &str| duration::parse(text).map_err(|reason| format!("has a time that {reason}"));
     let when = at(when)?;
