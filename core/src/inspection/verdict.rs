@@ -235,7 +235,8 @@ mod tests {
 
     /// The state of a lock that readers share: a master's letters are its readers, one of which may
     /// be `o`, ours; the first lives for a second, the next for two. `*` are readers that it does
-    /// not name, `!` a mark, an upper-case letter is the key of that token alone, `-` is no key.
+    /// not name, `!` is a waiting writer's mark, an upper-case letter is the key of that token
+    /// alone, and `-` is no key.
     fn shared(masters: &[&str]) -> LockState {
         let key = |letters: &&str| {
             if *letters == "-" {

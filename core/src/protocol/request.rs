@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{Cause, Claim, FencingToken, LockId, Ttl, Vote};
 
-/// What a request does on one master with its claim.
+/// What a request asks of one master. Most actions are about the keys and the token of the
+/// request's claim; some are about the master or the connection alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
     /// `SET key token NX PX ttl`; with a fencing number and a check of the marker if requested.

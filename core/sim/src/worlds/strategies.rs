@@ -137,8 +137,8 @@ pub fn failovers() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Generates up to `most` faults, each with its time: an instant within `horizon`, or a moment at
-/// which requests are under way.
+/// Generates up to `most` faults, each with its time: an instant within `horizon`, or a number of
+/// events after which it happens. Most events happen while requests are under way.
 pub fn schedules(most: usize, horizon: Duration) -> impl Strategy<Value = Vec<(When, Fault)>> {
     schedules_of(faults().boxed(), most, horizon)
 }
