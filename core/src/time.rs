@@ -45,6 +45,12 @@ impl Instant {
         }
     }
 
+    /// The last instant until this one that is a whole number of steps after the origin. A step is
+    /// at least a nanosecond.
+    pub(crate) fn rounded_down(self, step_nanos: u64) -> Self {
+        Self::from_nanos(self.as_nanos() - self.as_nanos() % step_nanos.max(1))
+    }
+
     /// The span from `earlier` to `self`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))

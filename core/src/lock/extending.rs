@@ -139,7 +139,7 @@ impl Held {
             self.valid_until = self.valid_until.max(extension.ttl.valid_until(extension.since));
             let valid_until = self.valid_until;
             if let (None, Some(renewal)) = (extension.caller, &mut self.renewal) {
-                renewal.next = extension.since + renewal_pause(cx.base.ttl, cx.effects.jitter);
+                renewal.next = renewal_after(extension.since, cx.base.ttl, cx.effects.jitter);
             }
             extension.stage = Stage::Won;
             let lock = cx.base.id;
@@ -233,11 +233,21 @@ impl Held {
     }
 }
 
-/// Renewal begins at a third of the TTL, or up to a tenth of that earlier, so that two more tries
-/// fit before the end and many locks taken together are not renewed together.
-pub(super) fn renewal_pause(ttl: Ttl, jitter: &mut Jitter) -> Duration {
+/// Renewals that are due within this part of the pause before them, or up to half of it, begin
+/// together: thousands of held locks then need fewer wake-ups and writes. Larger: more locks are
+/// renewed at the same instant, and other requests wait behind them. Smaller: more wake-ups.
+const TOGETHER: u32 = 256;
+
+/// When the renewal after a request that began at `since` begins: a third of the TTL later, or up
+/// to a tenth of that earlier, so that two more tries fit before the end and many locks taken
+/// together are not all renewed together.
+pub(super) fn renewal_after(since: Instant, ttl: Ttl, jitter: &mut Jitter) -> Instant {
     let third = ttl.as_duration() / 3;
-    jitter.within(&(third - third / 10..=third))
+    // A power of two, so that a lock with another TTL is often renewed at the same instants.
+    let most = u64::try_from((third / TOGETHER).as_nanos()).unwrap_or(u64::MAX);
+    let step = 1 << most.checked_ilog2().unwrap_or(0);
+    let earliest = third - third / 10 + Duration::from_nanos(step);
+    (since + jitter.within(&(earliest..=third))).rounded_down(step)
 }
 
 /// A failed renewal is tried again soon, but never in a tight loop.

@@ -2,7 +2,7 @@
 
 use super::clearing::LostRound;
 use super::context::Context;
-use super::extending::{Extension, Renewal, renewal_pause};
+use super::extending::{Extension, Renewal, renewal_after};
 use super::resuming::not_resumed;
 use super::seating::Asking;
 use super::{NOTICE, Next};
@@ -44,7 +44,7 @@ impl Held {
     ) -> Self {
         let healing_round = if cx.base.heals { cx.base.next_round() } else { round };
         let renewal = cx.base.renew_for.map(|longest| Renewal {
-            next: since + renewal_pause(cx.base.ttl, cx.effects.jitter),
+            next: renewal_after(since, cx.base.ttl, cx.effects.jitter),
             until: since + longest,
         });
         let mut granted = MasterSet::EMPTY;
