@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::Outcome;
 use crate::process::{program, target};
@@ -34,9 +34,21 @@ impl Beside {
         Ok(Self { child, printed })
     }
 
+    /// Returns an error if the process has already failed.
+    pub(super) fn look(&mut self) -> Outcome {
+        match self.child.try_wait()? {
+            Some(status) if !status.success() => self.ended(status),
+            _ => Ok(()),
+        }
+    }
+
     /// Waits for the end of the process, and prints its output.
     pub(super) fn finish(mut self) -> Outcome {
         let status = self.child.wait()?;
+        self.ended(status)
+    }
+
+    fn ended(&self, status: ExitStatus) -> Outcome {
         print!("{}", fs::read_to_string(&self.printed)?);
         if status.success() {
             Ok(())
