@@ -43,6 +43,8 @@ const STEPS: [Step; 26] = [
     Step { name: "format", title: "Formatting", run: steps::format },
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
     Step { name: "spelling", title: "Spelling", run: outside::spelling },
+    Step { name: "lints", title: "Lints", run: steps::lints },
+    Step { name: "docs", title: "Documentation", run: steps::docs },
     Step { name: "book", title: "The book, and its links", run: outside::book },
     Step { name: "surface", title: "The public surface is what is written down", run: steps::surface },
     Step {
@@ -92,8 +94,6 @@ const STEPS: [Step; 26] = [
         run: scenarios::clusters,
     },
     Step { name: "tls", title: "The scenarios over TLS", run: scenarios::tls },
-    Step { name: "lints", title: "Lints", run: steps::lints },
-    Step { name: "docs", title: "Documentation", run: steps::docs },
     Step { name: "simulator", title: "The simulator builds for release", run: steps::simulator },
     Step {
         name: "loom",
@@ -103,7 +103,7 @@ const STEPS: [Step; 26] = [
     Step { name: "features", title: "Lints without features, and with each one", run: steps::features },
 ];
 /// In a run of all steps, these start with the step [`TESTS`] and run beside it and the later ones.
-const BESIDE: [&str; 5] = ["lints", "docs", "simulator", "loom", "features"];
+const BESIDE: [&str; 3] = ["simulator", "loom", "features"];
 const TESTS: &str = "tests";
 
 /// Runs the named steps in their order, or all of them. A step that cannot run is a failure if it

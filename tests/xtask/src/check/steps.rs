@@ -2,11 +2,9 @@
 
 use std::fs;
 
-use std::process::Command;
-
 use super::NotRun;
 use crate::Outcome;
-use crate::process::{cargo, feed, program, read, root, run, target};
+use crate::process::{cargo, feed, program, read, root, run};
 
 pub(super) fn tools() -> Outcome {
     for (name, argument) in
@@ -22,17 +20,9 @@ pub(super) fn format() -> Outcome {
     run(&mut cargo(&["fmt", "--all", "--check"]))
 }
 
-/// Cargo for lints and documentation. They have their own target folder, which `.ci/features`
-/// shares, because they run beside the tests: two builds in one folder wait for each other.
-fn cargo_apart(arguments: &[&str]) -> Command {
-    let mut command = cargo(arguments);
-    command.env("CARGO_TARGET_DIR", target().join("lints"));
-    command
-}
-
 pub(super) fn lints() -> Outcome {
     let what = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
-    run(&mut cargo_apart(&what))
+    run(&mut cargo(&what))
 }
 
 pub(super) fn features() -> Outcome {
@@ -40,8 +30,7 @@ pub(super) fn features() -> Outcome {
 }
 
 pub(super) fn docs() -> Outcome {
-    let what = ["doc", "--workspace", "--no-deps", "--all-features"];
-    run(cargo_apart(&what).env("RUSTDOCFLAGS", "-D warnings"))
+    run(cargo(&["doc", "--workspace", "--no-deps", "--all-features"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// The exit code of `.ci/surface` if it cannot compare.
