@@ -233,10 +233,11 @@ impl Held {
     }
 }
 
-/// Renewals that are due within this part of the pause before them, or up to half of it, begin
-/// together: thousands of held locks then need fewer wake-ups and writes. Larger: more locks are
-/// renewed at the same instant, and other requests wait behind them. Smaller: more wake-ups.
-const TOGETHER: u32 = 256;
+/// A step of renewal is at most the pause before a renewal divided by this. Renewals that are due
+/// in the same step begin together, so thousands of held locks need fewer wake-ups and writes.
+/// Larger: smaller steps, and more wake-ups. Smaller: more locks are renewed at the same instant,
+/// and other requests wait behind them.
+const STEPS_OF_A_PAUSE: u32 = 256;
 
 /// When the renewal after a request that began at `since` begins: a third of the TTL later, or up
 /// to a tenth of that earlier, so that two more tries fit before the end and many locks taken
@@ -244,7 +245,7 @@ const TOGETHER: u32 = 256;
 pub(super) fn renewal_after(since: Instant, ttl: Ttl, jitter: &mut Jitter) -> Instant {
     let third = ttl.as_duration() / 3;
     // A power of two, so that a lock with another TTL is often renewed at the same instants.
-    let most = u64::try_from((third / TOGETHER).as_nanos()).unwrap_or(u64::MAX);
+    let most = u64::try_from((third / STEPS_OF_A_PAUSE).as_nanos()).unwrap_or(u64::MAX);
     let step = 1 << most.checked_ilog2().unwrap_or(0);
     let earliest = third - third / 10 + Duration::from_nanos(step);
     (since + jitter.within(&(earliest..=third))).rounded_down(step)
