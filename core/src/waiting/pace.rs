@@ -40,18 +40,28 @@ const MOST_RIVALS_TOLD: u32 = 2;
 const YIELDS: u64 = 16;
 /// The same for turns that begin with a pause. If each process waits for its usual time, the same
 /// ones win each race: of four processes with the turns A, B, C, A, B, D, two get a third each.
-/// Larger: such an order lasts longer; with 1 the same ones win again. It costs half a request per
-/// turn.
-const YIELDS_BEHIND_A_PAUSE: u64 = 2;
-/// Up to this patience, pauses are planned shorter by the usual lateness of timers. Among four
-/// processes with turns of 1.3 ms an unlucky one waits for five turns, is patient for three
-/// quarters of that, and would be even later. Larger: some of eight processes, with a patience of
-/// 6.5 ms, come earlier than others. Smaller: the unlucky one of four stays unlucky.
-const LATENESS_MATTERS: Duration = Duration::from_micros(5_250);
+/// Larger: such an order lasts longer; with 1 the same ones win again. It costs a third of a
+/// request per turn.
+const YIELDS_BEHIND_A_PAUSE: u64 = 3;
+/// A process that sleeps does so for this part of its usual wait, in percent. Smaller: more
+/// processes are awake at the same time, the lucky ones too, and the same ones win each race.
+/// Larger: the lock is idle if a wait is shorter than usual.
+const SLEEPS_FOR: u32 = 85;
+/// In one of this many turns a process sleeps for less. Otherwise an unfair order lasts: with the
+/// turns A, B, A, C among three, B and C are used to two turns of A and one of the other, and are
+/// not awake when A takes its second one. Smaller: more requests, and lucky ones among many.
+/// Larger: such an order lasts longer.
+const RETURNS_EARLY: u64 = 6;
+/// Only up to a usual wait of this many of its own turns: among many such orders do not last.
+/// Larger: lucky ones among many. Smaller: such an order lasts among few.
+const RETURNS_EARLY_WITHIN: u32 = 6;
+/// The part of its usual sleep, in percent. With [`SLEEPS_FOR`] it is less than two thirds of the
+/// wait, so that C is awake before the second turn of A. Smaller: more requests.
+const EARLY: u32 = 75;
 /// The count of rivals fades by this fraction (1/n) with each turn of sleeping, so that a rival's
 /// end is noticed after about twenty turns. Smaller (faster): more listening among many. Larger
 /// (slower): an idle lock among two.
-const RIVALS_FADE: u32 = 32;
+const RIVALS_FADE: u32 = 16;
 /// How long a process remembers that others wanted the lock. Larger: keeps memory for unused
 /// resources. Smaller: starts from scratch among processes that take turns.
 pub(super) const REMEMBERED: Duration = Duration::from_secs(1);
@@ -133,6 +143,8 @@ pub(super) struct Pace {
     not_before: Instant,
     /// How long the last won round took.
     took: Duration,
+    /// How long the last turn took, from the request to the release.
+    turn: Duration,
     was_handed: bool,
     /// The average time until our next turn while others want the lock.
     wait: Duration,
@@ -157,7 +169,7 @@ impl Pace {
 
     /// A pause has ended, `late` by this much. With timers of whole milliseconds, such as tokio's,
     /// a process would sleep through its turn if turns are as short, and so become more patient
-    /// from turn to turn: short pauses are planned shorter by the usual lateness.
+    /// from turn to turn: pauses are planned shorter by the usual lateness.
     pub(super) fn woke(&mut self, late: Option<Duration>) {
         if let Some(late) = late {
             // One long delay does not predict the next.
@@ -181,6 +193,7 @@ impl Pace {
             self.run_since = grant.at;
         }
         self.took = grant.at.since(grant.asked_at);
+        self.turn = now.since(grant.asked_at);
         if self.was_handed {
             return;
         }
@@ -228,15 +241,14 @@ impl Pace {
             self.was_handed = true;
             return Start::default();
         }
-        let pause = jitter.within(&(self.least_pause()..=2 * self.least_pause()));
         let patience = self.patience(now);
-        let is_short = patience < LONGEST_LISTENING;
-        let earlier = if patience < LATENESS_MATTERS { self.late } else { Duration::ZERO };
-        let pause = pause.max(patience).saturating_sub(earlier);
-        let listens = is_contended && is_short && self.rivals < MOST_RIVALS;
+        let listens = is_contended && patience < LONGEST_LISTENING && self.rivals < MOST_RIVALS;
+        let others_turn = if listens || !is_contended { patience } else { self.sleep(jitter) };
         if !listens {
             self.rivals -= self.rivals.div_ceil(RIVALS_FADE);
         }
+        let pause = jitter.within(&(self.least_pause()..=2 * self.least_pause()));
+        let pause = pause.max(others_turn).saturating_sub(self.late);
         self.listened = listens;
         (self.run, self.run_since, self.not_before) = (0, now + pause, now + pause);
         self.was_handed = false;
@@ -245,6 +257,13 @@ impl Pace {
         // Without known rivals, no notifications are requested.
         let patience = if listens { patience } else { Duration::ZERO };
         Start { pause: Some(pause), listens, yields, is_wary: is_contended, patience }
+    }
+
+    /// How long to sleep while others have their turns.
+    fn sleep(&self, jitter: &mut Jitter) -> Duration {
+        let usual = self.wait * SLEEPS_FOR / 100;
+        let is_among_few = self.wait < RETURNS_EARLY_WITHIN * self.turn;
+        if is_among_few && jitter.next() % RETURNS_EARLY == 0 { usual * EARLY / 100 } else { usual }
     }
 
     /// A lock comes to the front after one that was never granted, or after a time in which this

@@ -10,19 +10,20 @@ use super::world::{KEY, World, ms, settings, wanted};
 fn pace(processes: usize, grants: usize, hold: impl Fn(usize) -> Duration) -> Vec<Duration> {
     let mut world = World::of(3);
     world.timers_are_late_by = ms(1);
-    turns(world, processes, grants, hold).into_iter().map(|(_, idle)| idle).collect()
+    turns(world, processes, 0, grants, hold).into_iter().map(|(_, idle)| idle).collect()
 }
 
 /// Processes that hold the lock for a given time and request it again at once: the holder of each
-/// grant, and the idle time before it.
+/// grant, and the idle time before it. Their jitter depends on the seed.
 fn turns(
     mut world: World,
     processes: usize,
+    seed: u64,
     grants: usize,
     hold: impl Fn(usize) -> Duration,
 ) -> Vec<(usize, Duration)> {
     for node in 1..processes {
-        world.add_node(settings(3).build().unwrap(), 7 * node as u64);
+        world.add_node(settings(3).build().unwrap(), 7 * node as u64 + 1000 * seed);
     }
     world.pump();
     if world.masters[0].delay.is_zero() {
@@ -76,50 +77,82 @@ fn one_long_turn_does_not_slow_later_turns_forever() {
     assert!(mean <= Duration::from_micros(400), "{mean:?}");
 }
 
+/// How many turns the busiest of some processes has, of a hundred each.
+fn busiest(world: World, processes: usize, seed: u64, hold: impl Fn(usize) -> Duration) -> usize {
+    let turns = turns(world, processes, seed, 100 * processes + 100, hold);
+    let of = |node| turns[100..].iter().filter(|(other, _)| *other == node).count();
+    (0..processes).map(of).max().unwrap_or(0)
+}
+
 #[test]
 fn timers_of_whole_milliseconds_give_no_process_more_than_its_share() {
-    for tenths in 0..9 {
+    let mut sum = 0;
+    for (seed, tenths) in (0..3).flat_map(|seed| (0..9).map(move |tenths| (seed, tenths))) {
         let mut world = World::of(3);
         world.timers_have_a_grain_of = ms(1);
-        let hold = ms(1) + ms(1) * tenths / 10;
-        let turns = turns(world, 3, 600, |_| hold);
-        let of = |node| turns[100..].iter().filter(|(other, _)| *other == node).count();
-        let shares = [0, 1, 2].map(of);
-        // Of 500: turns that go A, B, A, C give one of them 250.
-        assert!(shares.iter().all(|share| *share <= 200), "{hold:?}: {shares:?}");
+        sum += busiest(world, 3, seed, |_| ms(1) + ms(1) * tenths / 10);
     }
+    // Turns that go A, B, A, C give one process 150. A run may begin with some of them.
+    assert!(sum <= 27 * 112, "{sum}");
 }
 
 #[test]
 fn a_process_that_listens_learns_of_a_third_one_that_loses_every_race_against_it() {
-    let mut busiest = 0;
-    for tenths in 1..=3 {
+    let mut sum = 0;
+    for (seed, tenths) in (0..3).flat_map(|seed| (1..=3).map(move |tenths| (seed, tenths))) {
         for late in [60, 150, 250] {
             let mut world = World::of(3);
             world.timers_are_late_by = Duration::from_micros(late);
             world.each(|master| master.delay = ms(1) * tenths / 10);
             let uneven = |grant: usize| ms(1) + Duration::from_micros(grant as u64 * 37 % 11 * 20);
-            let turns = turns(world, 3, 700, uneven);
-            let of = |node| turns[100..].iter().filter(|(other, _)| *other == node).count();
-            let shares = [0, 1, 2].map(of);
-            busiest += shares.into_iter().max().unwrap_or(0);
+            sum += busiest(world, 3, seed, uneven);
         }
     }
-    // On average, of 600. Turns that go A, B, A, C give one of them 300.
-    assert!(busiest <= 9 * 220, "{busiest}");
+    // Turns that go A, B, A, C give one of them 150.
+    assert!(sum <= 27 * 115, "{sum}");
 }
 
 #[test]
 fn no_two_of_four_processes_win_every_race() {
-    for tenths in 0..10 {
+    let mut sum = 0;
+    for (seed, tenths) in (0..3).flat_map(|seed| (0..10).map(move |tenths| (seed, tenths))) {
         let mut world = World::of(3);
         world.timers_have_a_grain_of = ms(1);
-        let hold = ms(1) + ms(1) * tenths / 10;
-        let turns = turns(world, 4, 1000, |_| hold);
+        let busiest = busiest(world, 4, seed, |_| ms(1) + ms(1) * tenths / 10);
+        // Turns that go A, B, C, A, B, D give two of them 133.
+        assert!(busiest <= 125, "{tenths}: {busiest}");
+        sum += busiest;
+    }
+    assert!(sum <= 30 * 106, "{sum}");
+}
+
+/// With answers after uneven times, and timers that are late, as on a slow machine: how many turns
+/// the busiest process has, of a hundred each, and how long the lock is idle between two turns.
+fn on_a_slow_machine(processes: usize) -> (usize, Duration) {
+    let (mut busiest, mut idle) = (0, Duration::ZERO);
+    let runs = 24;
+    for run in 0..runs {
+        let mut world = World::of(3);
+        (world.timers_have_a_grain_of, world.timers_are_late_by) =
+            if run % 2 == 0 { (ms(1), Duration::from_micros(600)) } else { (Duration::ZERO, ms(1) / 10) };
+        world.delays_vary = 7_919 * (u64::from(run) + 1);
+        world.each(|master| master.delay = ms(1) * (1 + run % 3) / 10);
+        let hold = |grant: usize| ms(1) + Duration::from_micros(grant as u64 * 37 % 11 * 10);
+        let turns = turns(world, processes, u64::from(run), 100 * processes + 100, hold);
         let of = |node| turns[100..].iter().filter(|(other, _)| *other == node).count();
-        let shares = [0, 1, 2, 3].map(of);
-        // Of 900: turns that go A, B, C, A, B, D give two of them 300.
-        assert!(shares.iter().all(|share| *share <= 280), "{hold:?}: {shares:?}");
+        busiest += (0..processes).map(of).max().unwrap_or(0);
+        idle += turns[100..].iter().map(|(_, idle)| *idle).sum::<Duration>() / (100 * processes) as u32;
+    }
+    (busiest / runs as usize, idle / runs)
+}
+
+#[test]
+fn slow_machines_give_no_process_more_than_its_share() {
+    for (processes, most) in [(3, 106), (4, 106), (8, 110)] {
+        let (busiest, idle) = on_a_slow_machine(processes);
+        assert!(busiest <= most, "{processes} processes: {busiest}");
+        // The notification and the two parts of an attempt take 0.6 ms on average.
+        assert!(idle <= Duration::from_micros(800), "{processes} processes: {idle:?}");
     }
 }
 

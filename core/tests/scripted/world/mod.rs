@@ -78,6 +78,9 @@ pub struct World {
     /// Machines are woken at whole multiples of this only, each counting from an instant of its
     /// own, as with a runtime's timers. Zero: at any instant.
     pub timers_have_a_grain_of: Duration,
+    /// If it is not zero, each reply takes 0.7 to 1.3 times its master's delay, and one in twenty
+    /// three times as long. It is the state of a generator, so it is also the seed.
+    pub delays_vary: u64,
     /// Connections, by master and generation, that the network has forgotten: what is written to
     /// them vanishes.
     pub dead: BTreeSet<(usize, u32)>,
@@ -123,6 +126,7 @@ impl World {
             dead: BTreeSet::new(),
             timers_are_late_by: Duration::ZERO,
             timers_have_a_grain_of: Duration::ZERO,
+            delays_vary: 0,
             masters: (0..config.masters().len()).map(Master::new).collect(),
             ids: config.master_ids().collect(),
             timeline: Vec::new(),

@@ -160,7 +160,8 @@ impl World {
             let token = token.get(..6).unwrap_or_default();
             let text: String = reply.escape_ascii().map(char::from).take(40).collect();
             notes.push(format!("n{node} m{master}.{} {name} {token} -> {text}", link.generation));
-            link.replies.push_back((self.now + server.delay, reply));
+            let delay = varied(server.delay, &mut self.delays_vary);
+            link.replies.push_back((self.now + delay, reply));
         }
         let moved = !notes.is_empty();
         self.push_news(master);
@@ -174,10 +175,10 @@ impl World {
     fn push_news(&mut self, master: usize) {
         let server = &mut self.masters[master];
         server.server.remove_ended(wall_clock(self.now));
-        let due = self.now + server.delay;
         for push in server.server.take_pushes().filter(|_| !server.loses_pushes) {
             let links = self.nodes.iter_mut().flat_map(|node| &mut node.links[master]);
             if let Some(link) = links.into_iter().find(|link| link.session.id() == push.session) {
+                let due = self.now + varied(server.delay, &mut self.delays_vary);
                 link.replies.push_back((due, push.bytes));
             }
         }
@@ -293,4 +294,16 @@ impl World {
             self.note(line);
         }
     }
+}
+
+/// A delay, as [`World::delays_vary`] says.
+fn varied(delay: Duration, state: &mut u64) -> Duration {
+    if *state == 0 {
+        return delay;
+    }
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    let percent = if *state % 20 == 0 { 300 } else { 70 + (*state >> 8) % 61 };
+    delay * u32::try_from(percent).unwrap() / 100
 }
