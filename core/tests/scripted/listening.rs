@@ -141,7 +141,8 @@ fn on_a_slow_machine(processes: usize) -> (usize, Duration) {
         let turns = turns(world, processes, u64::from(run), 100 * processes + 100, hold);
         let of = |node| turns[100..].iter().filter(|(other, _)| *other == node).count();
         busiest += (0..processes).map(of).max().unwrap_or(0);
-        idle += turns[100..].iter().map(|(_, idle)| *idle).sum::<Duration>() / (100 * processes) as u32;
+        let sum: Duration = turns[100..].iter().map(|(_, idle)| *idle).sum();
+        idle += sum / u32::try_from(100 * processes).unwrap();
     }
     (busiest / runs as usize, idle / runs)
 }
