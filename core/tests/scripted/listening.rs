@@ -79,8 +79,21 @@ fn one_long_turn_does_not_slow_later_turns_forever() {
 
 /// How many turns the busiest of some processes has, of a hundred each.
 fn busiest(world: World, processes: usize, seed: u64, hold: impl Fn(usize) -> Duration) -> usize {
-    let turns = turns(world, processes, seed, 100 * processes + 100, hold);
-    let of = |node| turns[100..].iter().filter(|(other, _)| *other == node).count();
+    most_turns(&later_turns(world, processes, seed, hold), processes)
+}
+
+/// A hundred turns for each process, without the first hundred, in which they meet.
+fn later_turns(
+    world: World,
+    processes: usize,
+    seed: u64,
+    hold: impl Fn(usize) -> Duration,
+) -> Vec<(usize, Duration)> {
+    turns(world, processes, seed, 100 * processes + 100, hold).split_off(100)
+}
+
+fn most_turns(turns: &[(usize, Duration)], processes: usize) -> usize {
+    let of = |node| turns.iter().filter(|(other, _)| *other == node).count();
     (0..processes).map(of).max().unwrap_or(0)
 }
 
@@ -138,11 +151,10 @@ fn on_a_slow_machine(processes: usize) -> (usize, Duration) {
         world.delays_vary = 7_919 * (u64::from(run) + 1);
         world.each(|master| master.delay = ms(1) * (1 + run % 3) / 10);
         let hold = |grant: usize| ms(1) + Duration::from_micros(grant as u64 * 37 % 11 * 10);
-        let turns = turns(world, processes, u64::from(run), 100 * processes + 100, hold);
-        let of = |node| turns[100..].iter().filter(|(other, _)| *other == node).count();
-        busiest += (0..processes).map(of).max().unwrap_or(0);
-        let sum: Duration = turns[100..].iter().map(|(_, idle)| *idle).sum();
-        idle += sum / u32::try_from(100 * processes).unwrap();
+        let turns = later_turns(world, processes, u64::from(run), hold);
+        busiest += most_turns(&turns, processes);
+        let sum: Duration = turns.iter().map(|(_, idle)| *idle).sum();
+        idle += sum / u32::try_from(turns.len()).unwrap();
     }
     (busiest / runs as usize, idle / runs)
 }
