@@ -58,6 +58,9 @@ pub enum EndpointError {
     TooManyPlaces,
     /// A user for the sentinels is given without a password.
     UserAlone,
+    /// A user is given without a password or a password file, and the configuration has no other
+    /// source of logins ([`ConfigBuilder::credentials`](crate::ConfigBuilder::credentials)).
+    NoPassword,
     /// The value of `failover=` is unknown.
     BadFailover,
 }
@@ -90,6 +93,7 @@ impl EndpointError {
             Self::BadTag => "bad_tag",
             Self::TooManyPlaces => "too_many_places",
             Self::UserAlone => "user_alone",
+            Self::NoPassword => "no_password",
             Self::BadFailover => "bad_failover",
         }
     }
@@ -149,6 +153,10 @@ impl fmt::Display for EndpointError {
             }
             Self::TooManyPlaces => "a URL names at most 32 sentinels or nodes: name fewer",
             Self::UserAlone => "sentinel-user= needs sentinel-pass=: give both",
+            Self::NoPassword => {
+                "the user has no password: write user:password@host, user:@host for a user that needs none, \
+                 or user@host?password-file=/run/secrets/redis; a password without a user is :password@host"
+            }
             Self::BadFailover => "failover= must be may-lose-locks or durable",
             Self::RepeatedParameter(name) => return write!(f, "`{name}` is given more than once; give it once"),
         })

@@ -202,6 +202,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether it names a user, but nothing to log in with.
+    pub(crate) fn lacks_password(&self) -> bool {
+        self.user.is_some() && self.secret.is_none()
+    }
+
     /// The login with the password that was read from the file, or else with that of the URL.
     pub(crate) fn login(&self, read: Option<String>) -> Option<Login> {
         let login = Login::new(read.or_else(|| self.password().map(str::to_owned))?);

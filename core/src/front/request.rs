@@ -131,7 +131,7 @@ impl<G> Request<G> {
     }
 
     /// Renews the lock in the background, every third of its TTL, for at most the configuration's
-    /// longest hold.
+    /// longest hold, which is an hour by default.
     pub fn renew(mut self) -> Self {
         self.renew_for = Some(self.longest_hold);
         self.set.longest_hold = false;

@@ -220,7 +220,9 @@ impl Error for TooManyLocks {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LossCause {
-    /// The lock's validity ran out without an extension.
+    /// The lock's validity ran out without an extension: it was not renewed, renewal failed for too
+    /// long, or the longest hold was over
+    /// ([`Request::renew_for`](crate::front::Request::renew_for)).
     Expired,
     /// Too few masters for a quorum still hold the lock's token.
     NotHeld,

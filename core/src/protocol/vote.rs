@@ -237,7 +237,9 @@ impl Cause {
                 f.write_str(", which has one vote: `quorlock cluster-plan` finds tags on different servers")
             }
             Self::TooManyInFlight => f.write_str("not asked: too many requests in flight"),
-            Self::Quarantined { remaining } => write!(f, "quarantined for {} more", Span(remaining)),
+            Self::Quarantined { remaining } => {
+                write!(f, "quarantined for {} more, because it is new or may have lost its data", Span(remaining))
+            }
             Self::OtherFleet { ours, theirs } => write!(
                 f,
                 "its restart guard is for {theirs}, this client's for {ours}: use the same settings in all clients"

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use quorlock_tests::{RedisServer, masters};
+use quorlock_tests::{Direction, FaultProxy, RedisServer, masters};
 
-use crate::running::{HOLD, JOB, SHOW, assert_free, run, start};
+use crate::running::{HOLD, JOB, SHOW, assert_free, run, start, start_over};
 
 #[test]
 fn one_of_three_masters_stopped_or_dead_makes_no_difference() {
@@ -81,6 +81,39 @@ fn with_all_masters_dead_one_try_ends_in_69_at_once() {
     assert!(refused.took < Duration::from_secs(5), "{:?}", refused.took);
     // Two masters decide the outcome; the third may not have answered by then.
     assert!(refused.err.matches("connection refused").count() >= 2, "{}", refused.err);
+}
+
+#[test]
+fn a_wait_without_a_quorum_of_masters_is_reported_after_some_seconds() {
+    let masters = masters(3);
+    masters[0].kill();
+    masters[1].kill();
+    let dead = |master: &RedisServer| format!("{} connection refused", master.address());
+
+    let refused = run(&masters, &["-w", "6s"], &SHOW);
+
+    assert_eq!(refused.code, Some(69), "{}", refused.err);
+    let [warning, _] = refused.err.lines().collect::<Vec<_>>()[..] else { panic!("{}", refused.err) };
+    let causes = format!("{}; {}", dead(&masters[0]), dead(&masters[1]));
+    assert!(
+        warning
+            .ends_with(&format!("still waiting for {JOB}: 1 of 3 masters can vote, 2 are needed: {causes}")),
+        "{warning}"
+    );
+}
+
+#[test]
+fn one_try_has_time_for_masters_that_are_far_away() {
+    let masters = masters(3);
+    let far: Vec<_> = masters.iter().map(|master| FaultProxy::start(master.address())).collect();
+    for proxy in &far {
+        proxy.delay(Direction::ToServer, Duration::from_millis(300));
+    }
+    let urls: Vec<_> = far.iter().map(FaultProxy::url).collect();
+
+    let ended = start_over(&urls, &["-n"], &SHOW).end();
+
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
 }
 
 #[test]

@@ -56,7 +56,10 @@ pub(crate) fn begin(
     client: &str,
     changed: Notifier<Changed>,
 ) -> Result<Acquisition, Refusal> {
-    let locker = opened(configuration(terms, client)?)?;
+    let locker = match seek.wait() {
+        Wait::OneTry => open(terms, client)?,
+        Wait::UpTo(_) | Wait::Forever => opened(configuration(terms, client)?)?,
+    };
     let Seek { claim, conflict_exit_code, .. } = seek;
     let future = match claim.permits() {
         Some(permits) => {
@@ -232,6 +235,23 @@ impl Lock for Acquisition {
                 .map(|grant| Held { lost: grant.lost(), grant, locker, waker, is_plain })
                 .map_err(|error| refusal(&error, code))
         })
+    }
+
+    fn obstacle(&self) -> Option<String> {
+        let needed = self.locker.config().quorum().needed();
+        let masters = self.locker.masters();
+        let trouble = |(master, state): &(Endpoint, MasterState)| match state {
+            MasterState::Ready { .. } => None,
+            MasterState::Down(cause) => Some(format!("{master} {}", cause.at(master))),
+            _ => Some(format!("{master} not connected yet")),
+        };
+        let troubles: Vec<_> = masters.iter().filter_map(trouble).collect();
+        let ready = masters.len() - troubles.len();
+        let text = || {
+            let all = masters.len();
+            format!("{ready} of {all} masters can vote, {needed} are needed: {}", troubles.join("; "))
+        };
+        (ready < needed).then(text)
     }
 
     fn cancel(self) {

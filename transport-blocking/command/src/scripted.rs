@@ -51,6 +51,10 @@ impl Lock for Scripted {
         Poll::Ready(Ok(self.clone()))
     }
 
+    fn obstacle(&self) -> Option<String> {
+        None
+    }
+
     fn cancel(self) {}
 }
 
@@ -110,6 +114,10 @@ impl Lock for Refusing {
 
     fn poll(&mut self) -> Poll<Result<Scripted, Refusal>> {
         self.0.take().map_or(Poll::Pending, |refusal| Poll::Ready(Err(refusal)))
+    }
+
+    fn obstacle(&self) -> Option<String> {
+        None
     }
 
     fn cancel(self) {}

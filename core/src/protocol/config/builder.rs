@@ -1,8 +1,8 @@
 //! Collects the settings of a configuration one by one, and checks them together.
 
 mod bounds;
+mod masters;
 
-use std::mem;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -310,18 +310,13 @@ impl ConfigBuilder {
     ///
     /// # Errors
     /// Settings that cannot work: no master, more than 64 masters, one master twice, an unusable
-    /// URL, a duration of zero (except [`Self::timeout`], where it means a single try) or of more
-    /// than [`Ttl::MAX`], a TTL that leaves no validity, replicas without the restart guard,
-    /// masters behind Sentinels or in a cluster whose failovers no setting covers, and a prefix
-    /// with which a key could collide with one that Quorlock needs itself.
+    /// URL, a user without a password or another source of logins, a duration of zero (except
+    /// [`Self::timeout`], where it means a single try) or of more than [`Ttl::MAX`], a TTL that
+    /// leaves no validity, replicas without the restart guard, masters behind Sentinels or in a
+    /// cluster whose failovers no setting covers, and a prefix with which a key could collide with
+    /// one that Quorlock needs itself.
     pub fn build(mut self) -> Result<Config, ConfigError> {
-        let named = self.masters.len();
-        let numbered = (1..).zip(mem::take(&mut self.masters));
-        let masters = numbered
-            .map(|(place, master)| {
-                master.map_err(|error| ConfigError::Endpoint { place, masters: named, error })
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let masters = self.take_masters()?;
         let Some(quorum) = Quorum::of(masters.len()) else {
             return Err(if masters.is_empty() {
                 ConfigError::NoMasters
@@ -329,11 +324,6 @@ impl ConfigBuilder {
                 ConfigError::TooManyMasters { masters: masters.len() }
             });
         };
-        for (place, master) in masters.iter().enumerate() {
-            if masters.iter().take(place).any(|earlier| earlier.same_server(master)) {
-                return Err(ConfigError::SameMasterTwice { master: master.to_string() });
-            }
-        }
         self.check_bounds()?;
         // A Redis client name must not contain a space or a line break (CLIENT SETNAME).
         if let Some(name) = &self.client_name {
@@ -358,7 +348,9 @@ impl ConfigBuilder {
                 None => None,
             },
         };
-        if let Some(master) = masters.iter().find(|master| loses_locks_unsaid(master, fleet.is_some())) {
+        if let Some(master) =
+            masters.iter().find(|master| masters::loses_locks_unsaid(master, fleet.is_some()))
+        {
             return Err(ConfigError::FailoverUnguarded { master: master.to_string() });
         }
         let config = Config {
@@ -389,10 +381,4 @@ impl ConfigBuilder {
         config.check_ttl(ttl)?;
         Ok(config)
     }
-}
-
-/// Whether a failover of this master may lose locks although its URL does not say so.
-fn loses_locks_unsaid(master: &Endpoint, is_guarded: bool) -> bool {
-    let is_covered = is_guarded && master.replicas() > 0;
-    master.discovery().is_some() && !is_covered && master.failover().is_none()
 }

@@ -1,7 +1,7 @@
 //! Settings that are accepted and settings that are refused.
 
 use super::*;
-use crate::endpoint::EndpointError;
+use crate::endpoint::{EndpointError, Login};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -49,6 +49,22 @@ fn an_unusable_url_is_named_by_its_position() {
     assert_eq!(error.to_string(), "master 2 of 3: the port is not a number from 1 to 65535");
     let error = Config::builder(["http://a"]).master("redis://b".parse().unwrap()).build().unwrap_err();
     assert_eq!(error, ConfigError::Endpoint { place: 1, masters: 2, error: EndpointError::UnknownScheme });
+}
+
+#[test]
+fn a_user_needs_a_password_or_another_source_of_logins() {
+    let without = Config::new(["redis://:hunter2@a", "redis://hunter3@b"]).unwrap_err();
+    assert_eq!(without, ConfigError::Endpoint { place: 2, masters: 2, error: EndpointError::NoPassword });
+    assert!(
+        without.to_string().starts_with("master 2 of 2: the user has no password: write user:password@host")
+    );
+    for url in ["redis://me:@a", "redis://me@a?password-file=/run/x", "unix:///s?user=me&pass="] {
+        assert!(Config::new([url]).is_ok(), "{url}");
+    }
+    let endpoint = Endpoint::tcp("a", 6379).unwrap().with_user("me");
+    let builder = Config::builder([""; 0]).master(endpoint);
+    assert!(builder.clone().build().is_err());
+    assert!(builder.credentials(|_: &Endpoint| Ok(Login::new("hunter2"))).build().is_ok());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use quorlock_blocking::Tls;
 use quorlock_blocking::quorlock_tls::TlsError;
-use quorlock_core::{EvictionPolicy, Ttl};
+use quorlock_core::{Endpoint, EvictionPolicy, Ttl};
 
 use super::{Claim, Environment};
 use crate::duration;
@@ -116,8 +116,24 @@ impl Masters {
         if self.urls.is_empty() {
             self.urls = environment.masters()?.into_iter().map(Hidden).collect();
         }
+        // Passwords and locks would go in clear text although an option asks for TLS. The
+        // environment's files may be for other commands.
+        let asks_for_tls = self.tls != TlsArguments::default();
+        if asks_for_tls && self.urls().all(is_without_tls) {
+            return Err(
+                "--cacert, --cert, --key, --sni and --tls-insecure are for masters with TLS, and no URL \
+                        asks for it: write rediss:// or valkeys://."
+                    .into(),
+            );
+        }
         self.tls.complete(environment)
     }
+}
+
+/// Whether the connection to the master of this URL is not encrypted. An unusable URL is reported
+/// later.
+fn is_without_tls(url: &str) -> bool {
+    url.parse::<Endpoint>().is_ok_and(|master| master.tls().is_none())
 }
 
 pub(super) fn url(given: OsString) -> Result<Hidden<String>, &'static str> {

@@ -127,6 +127,23 @@ fn the_command_is_passed_through_untouched() {
 }
 
 #[test]
+fn options_for_tls_are_refused_if_no_master_uses_tls() {
+    let over =
+        |url: &str, option: &[&str]| read(&[&["run", "-m", url], option, &["job", "x"]].concat(), None);
+    for option in
+        [&["--cacert", "ca.pem"][..], &["--cert", "c", "--key", "k"], &["--sni", "a"], &["--tls-insecure"]]
+    {
+        assert!(refused(over("redis://:hunter2@a", option)).contains("write rediss://"), "{option:?}");
+        assert!(over("rediss://a", option).is_ok(), "{option:?}");
+    }
+    // The environment may be that of a command whose masters use TLS.
+    let tls = [Some(OsString::from("ca.pem")), None, None];
+    let environment = Environment { tls, ..Environment::default() };
+    let words = ["quorlock", "run", "-m", "redis://a", "job", "x"].map(OsString::from);
+    assert!(parse(words.into_iter(), &environment).is_ok());
+}
+
+#[test]
 fn masters_come_from_the_options_or_else_from_the_environment() {
     for (options, named) in [
         (&["job", "x"][..], &["redis://a", "redis://b"][..]),
