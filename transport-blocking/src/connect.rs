@@ -47,13 +47,10 @@ impl Connecting {
                 Ok(ip) => Self::Dialing(Dialing::new(addresses.dial([SocketAddr::new(ip, *port)]))),
                 Err(_) => Self::Resolving(resolve(host.clone(), *port, waker.clone()), addresses.clone()),
             },
-            #[cfg(unix)]
             Address::Unix(path) => {
                 let connected = mio::net::UnixStream::connect(path).map(Socket::Unix);
                 Self::Unix(Some(connected.map_err(|error| Cause::from(&error))))
             }
-            #[cfg(not(unix))]
-            Address::Unix(_) => Self::Unix(Some(Err(Cause::Connect(io::ErrorKind::Unsupported)))),
         }
     }
 

@@ -19,15 +19,17 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::sync::{
-    AtomicU8, AtomicUsize, Mutex, Ordering, Thread, ThreadId, current, lock, park, park_timeout,
-};
+use self::caller::{Caller, Signals};
+use crate::sync::{AtomicUsize, Mutex, Ordering, Thread, ThreadId, current, lock, park, park_timeout};
 
+mod caller;
 #[cfg(all(loom, test))]
 mod loom_tests;
+#[cfg(all(not(loom), test))]
+mod tests;
 
 /// How long the background thread waits after the last leader before it leads. A caller that makes
 /// one request after the other then finds no leader to interrupt. Longer: answers that no caller
@@ -63,11 +65,8 @@ pub(crate) trait EventLoop: Send {
 /// The event loop and the threads that may run it.
 pub(crate) struct Lead {
     event_loop: Mutex<Box<dyn EventLoop>>,
-    /// Ends the sleep of a turn, or the next one if no turn sleeps.
-    interrupt: Box<dyn Fn() + Send + Sync>,
+    signals: Arc<Signals>,
     roles: Mutex<Roles>,
-    /// Followers that have been woken since the background thread looked last.
-    woken: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -107,9 +106,8 @@ impl Lead {
     ) -> Arc<Self> {
         Arc::new(Self {
             event_loop: Mutex::new(Box::new(event_loop)),
-            interrupt: Box::new(interrupt),
+            signals: Arc::new(Signals { interrupt: Box::new(interrupt), woken: AtomicUsize::new(0) }),
             roles: Mutex::default(),
-            woken: AtomicUsize::new(0),
         })
     }
 
@@ -118,8 +116,7 @@ impl Lead {
     /// # Panics
     /// If `poll` does, or a turn of the event loop on this thread.
     pub(crate) fn wait(self: &Arc<Self>, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
-        let caller =
-            Arc::new(Caller { thread: current(), state: AtomicU8::new(WAITING), lead: Arc::clone(self) });
+        let caller = Arc::new(Caller::new(&self.signals));
         let waker = Waker::from(Arc::clone(&caller));
         let mut context = Context::from_waker(&waker);
         loop {
@@ -177,7 +174,7 @@ impl Lead {
             // Its turn looks at everything before it sleeps. After its last turn, the next leader
             // does.
             Some(leader) if leader.thread == current().id() => {}
-            Some(_) => (self.interrupt)(),
+            Some(_) => (self.signals.interrupt)(),
             None => {
                 roles.needed = true;
                 if roles.followers.is_empty() {
@@ -222,7 +219,7 @@ impl Lead {
                     roles.followers.push(Arc::clone(caller));
                     roles.arrivals += 1;
                     if leader.background == Some(0) {
-                        (self.interrupt)();
+                        (self.signals.interrupt)();
                     } else if roles.awaited == Some(roles.arrivals) {
                         roles.background.iter().for_each(Thread::unpark);
                     }
@@ -237,7 +234,7 @@ impl Lead {
     fn gather_crowd(&self) -> bool {
         let mut roles = lock(&self.roles);
         let serves_crowd = matches!(roles.leader, Some(Leader { background: Some(1..), .. }));
-        let woken = self.woken.swap(0, Ordering::AcqRel) as u64;
+        let woken = self.signals.woken.swap(0, Ordering::AcqRel) as u64;
         let until = roles.seen + woken;
         if serves_crowd && woken > 1 && roles.arrivals < until {
             roles.awaited = Some(until);
@@ -330,67 +327,4 @@ impl Roles {
 
 fn catch<R>(act: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
     catch_unwind(AssertUnwindSafe(act))
-}
-
-/// A thread that waits for its own future.
-struct Caller {
-    thread: Thread,
-    /// One of the three constants below. A single variable, so that a wake-up sees whether the
-    /// caller leads, and a caller that begins to lead sees the wake-up.
-    state: AtomicU8,
-    lead: Arc<Lead>,
-}
-
-/// Not woken since its last poll began: it may be parked, or about to be.
-const WAITING: u8 = 0;
-/// Not woken since its last poll began, and leading: it may sleep in a turn.
-const LEADING: u8 = 1;
-/// Woken since its last poll began.
-const WOKEN: u8 = 2;
-
-impl Caller {
-    /// From here on, a wake-up requests another poll. The poll sees everything that happened before
-    /// earlier wake-ups.
-    fn begin_poll(&self) {
-        self.state.swap(WAITING, Ordering::AcqRel);
-    }
-
-    fn is_woken(&self) -> bool {
-        self.state.load(Ordering::Acquire) == WOKEN
-    }
-
-    fn begin_leading(&self) {
-        self.replace(WAITING, LEADING);
-    }
-
-    fn end_leading(&self) {
-        self.replace(LEADING, WAITING);
-    }
-
-    /// Has no effect on a caller that has been woken.
-    fn replace(&self, from: u8, to: u8) {
-        let _ = self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
-    }
-}
-
-impl Wake for Caller {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        let before = self.state.swap(WOKEN, Ordering::AcqRel);
-        // On its own thread the caller is neither asleep in a turn nor parked.
-        if self.thread.id() == current().id() {
-            return;
-        }
-        match before {
-            LEADING => (self.lead.interrupt)(),
-            WAITING => {
-                self.lead.woken.fetch_add(1, Ordering::AcqRel);
-                self.thread.unpark();
-            }
-            _ => {}
-        }
-    }
 }

@@ -4,20 +4,16 @@ use std::io::{self, Read, Write};
 
 use mio::event::Source;
 use mio::net::TcpStream;
-#[cfg(unix)]
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 use quorlock_core::Cause;
 
-#[cfg(unix)]
 use crate::own::Own;
 
 /// The side of a connection that the loop reads.
 pub(crate) enum Socket {
     Tcp(TcpStream),
-    #[cfg(unix)]
     Unix(UnixStream),
-    #[cfg(unix)]
     Own(Own),
 }
 
@@ -29,10 +25,8 @@ impl Socket {
     pub(crate) fn outcome(&self) -> Option<io::Result<()>> {
         let (error, connected) = match self {
             Self::Tcp(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
-            #[cfg(unix)]
             Self::Unix(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
             // The connector has connected it.
-            #[cfg(unix)]
             Self::Own(_) => return Some(Ok(())),
         };
         match (error, connected) {
@@ -53,14 +47,12 @@ impl Socket {
                 let sink = stream.set_nodelay(true).and_then(|()| stream.try_clone());
                 sink.map(|sink| (Self::Tcp(TcpStream::from_std(stream)), Box::new(sink) as Sink))
             }
-            #[cfg(unix)]
             Self::Unix(stream) => {
                 let stream = std::os::unix::net::UnixStream::from(stream);
                 stream
                     .try_clone()
                     .map(|sink| (Self::Unix(UnixStream::from_std(stream)), Box::new(sink) as Sink))
             }
-            #[cfg(unix)]
             Self::Own(own) => {
                 let sink = own.sink();
                 Ok((Self::Own(own), sink))
@@ -74,9 +66,7 @@ impl Socket {
         loop {
             let read = match self {
                 Self::Tcp(stream) => stream.read(buffer),
-                #[cfg(unix)]
                 Self::Unix(stream) => stream.read(buffer),
-                #[cfg(unix)]
                 Self::Own(own) => return own.read(buffer),
             };
             return match read {
@@ -93,9 +83,7 @@ impl Socket {
     pub(crate) fn gives_all(&self) -> bool {
         match self {
             Self::Tcp(_) => true,
-            #[cfg(unix)]
             Self::Unix(_) => true,
-            #[cfg(unix)]
             Self::Own(_) => false,
         }
     }
@@ -104,9 +92,7 @@ impl Socket {
     pub(crate) fn has_fault(&self) -> bool {
         match self {
             Self::Tcp(_) => false,
-            #[cfg(unix)]
             Self::Unix(_) => false,
-            #[cfg(unix)]
             Self::Own(own) => own.has_fault(),
         }
     }
@@ -116,9 +102,7 @@ impl Source for Socket {
     fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.register(registry, token, interests),
-            #[cfg(unix)]
             Self::Unix(stream) => stream.register(registry, token, interests),
-            #[cfg(unix)]
             Self::Own(own) => own.register(registry, token, interests),
         }
     }
@@ -126,9 +110,7 @@ impl Source for Socket {
     fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.reregister(registry, token, interests),
-            #[cfg(unix)]
             Self::Unix(stream) => stream.reregister(registry, token, interests),
-            #[cfg(unix)]
             Self::Own(own) => own.reregister(registry, token, interests),
         }
     }
@@ -136,9 +118,7 @@ impl Source for Socket {
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.deregister(registry),
-            #[cfg(unix)]
             Self::Unix(stream) => stream.deregister(registry),
-            #[cfg(unix)]
             Self::Own(own) => own.deregister(registry),
         }
     }

@@ -205,6 +205,10 @@ impl<R: Runtime, C: Connect> Turn for Turns<R, C> {
         // passed to the machine, since nothing has been read.
         let may_rest = mem::take(&mut self.has_woken);
         if may_rest && !self.masters.iter_mut().any(|master| master.is_ready(&self.port, cx)) {
+            // The last of these callers may have gone: nothing wakes the driver again.
+            if self.port.is_finished() {
+                return Poll::Ready(());
+            }
             if self.poll_timer(cx).is_ready() {
                 cx.waker().wake_by_ref();
             }

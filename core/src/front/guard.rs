@@ -166,7 +166,7 @@ impl Guard {
     /// The future's errors are [`ReleaseError`](super::ReleaseError)'s.
     ///
     /// # Cancel safety
-    /// This call itself sends the release. Dropping the future only forgoes the outcome.
+    /// This call itself requests the release. Dropping the future only forgoes the outcome.
     pub fn release(mut self) -> Release {
         let loss = self.watch.check().err();
         let id = self.id;
@@ -224,7 +224,7 @@ impl Guard {
     /// If the process is killed before it calls this, the keys expire with the TTL.
     ///
     /// # Cancel safety
-    /// This call itself sends the release. Dropping the future only forgoes the outcome.
+    /// This call itself requests the release. Dropping the future only forgoes the outcome.
     pub fn release_after(mut self, at_least: Duration) -> Release {
         let loss = self.watch.check().err();
         let (id, handle) = (self.id, self.watch.handle.clone());

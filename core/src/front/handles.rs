@@ -13,8 +13,8 @@ use crate::protocol::{LossCause, Resumption};
 
 /// Counts the guards of one lock. The last one to leave ends the lock.
 pub(super) struct Handles {
-    /// The number of handles; it stays zero once the last one has left. The bit [`CLOSED`] means
-    /// that a writer's lock has become a reader's.
+    /// The number of handles, which stays zero once the last one has left, and the bit [`CLOSED`]:
+    /// a writer's lock has become a reader's.
     count: AtomicUsize,
     resumption_was_read: AtomicBool,
     was_resumed: AtomicBool,
@@ -39,7 +39,7 @@ impl Handles {
     /// release finds. It also returns `false` if it has become a reader's lock, unless the handle
     /// is for a reader.
     pub(super) fn join(&self, as_reader: bool) -> bool {
-        let may_join = |count: usize| count != 0 && (as_reader || count & CLOSED == 0);
+        let may_join = |count: usize| count & !CLOSED != 0 && (as_reader || count & CLOSED == 0);
         let add = |count| may_join(count).then_some(count + 1);
         self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
     }

@@ -89,7 +89,7 @@ impl Locker {
     /// The future's errors are [`ReleaseError`]'s.
     ///
     /// # Cancel safety
-    /// This call itself sends the release. Dropping the future only forgoes the outcome.
+    /// This call itself requests the release. Dropping the future only forgoes the outcome.
     pub fn release(&self, resource: impl AsRef<[u8]>, token: Token) -> Release {
         self.send_release(self.config.one(resource), token, None)
     }
@@ -104,7 +104,7 @@ impl Locker {
     /// [`ReleaseError::NotOurs`]. Its other errors are [`ReleaseError`]'s.
     ///
     /// # Cancel safety
-    /// This call itself sends the release. Dropping the future only forgoes the outcome.
+    /// This call itself requests the release. Dropping the future only forgoes the outcome.
     pub fn release_all<T: Into<Target>>(
         &self,
         targets: impl IntoIterator<Item = T>,
@@ -131,7 +131,7 @@ impl Locker {
     /// The future's errors are [`ReleaseError`]'s.
     ///
     /// # Cancel safety
-    /// This call itself sends the release. Dropping the future only forgoes the outcome.
+    /// This call itself requests the release. Dropping the future only forgoes the outcome.
     pub fn release_after(&self, resource: impl AsRef<[u8]>, token: Token, remaining: Duration) -> Release {
         let keeps_for = Some(remaining).filter(|remaining| !remaining.is_zero());
         self.send_release(self.config.one(resource), token, keeps_for)

@@ -19,7 +19,9 @@ use crate::protocol::{Ballot, ConfigError, DRIVER_ENDED, LockId, LossCause, Rele
 /// [`Semaphore::release`](super::Semaphore::release).
 ///
 /// # Cancel safety
-/// The release was sent before this future existed. Dropping it only forgoes the outcome.
+/// The release was requested before this future existed, and is sent at once or together with other
+/// requests when the present poll or turn ends. Dropping the future sends it and forgoes the
+/// outcome.
 #[must_use = "the release is on its way; await it to learn whether the lock was still ours"]
 pub struct Release {
     handle: Handle,

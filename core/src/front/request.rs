@@ -354,9 +354,6 @@ impl State {
         let mut seen = Acquisition::begin(wanted);
         let (id, slot, since) = shared.seek(wanted).inspect_err(|error| seen.refused(error))?;
         shared.outbox.flush(shared);
-        if wanted.resumption.is_some() {
-            slot.handles.note_resumed();
-        }
         Ok(Self::Seeking { id, slot, targets: wanted.targets.clone(), since, seen })
     }
 }

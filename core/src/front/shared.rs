@@ -121,6 +121,9 @@ impl Shared {
             engine.figures.sought();
             Ok(id)
         })?;
+        if wanted.resumption.is_some() {
+            slot.handles.note_resumed();
+        }
         Ok((id, slot, since))
     }
 

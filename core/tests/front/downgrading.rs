@@ -49,6 +49,17 @@ fn a_copy_of_the_token_keeps_a_writer_from_becoming_a_reader() {
 }
 
 #[test]
+fn an_owner_that_resumed_a_lock_does_not_become_a_reader() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let handed = locker.write("doc").wait().unwrap().hand_over().unwrap();
+    let resumed = locker.owner().lock("doc").resuming(handed).wait().unwrap();
+    assert!(resumed.ties().resumed);
+    drop(resumed.downgrade().expect_err("the one that handed it over may know the token"));
+    driver.end();
+}
+
+#[test]
 fn a_lock_cannot_be_resumed_as_another_kind_of_lock() {
     let (locker, driver) = Driver::start(3);
     driver.settle();

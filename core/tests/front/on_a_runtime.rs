@@ -5,8 +5,9 @@ use std::future::{Future, IntoFuture};
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::{Driver, Host, Locker, Released, Runtime, Socket, Timer};
@@ -242,6 +243,41 @@ fn a_lock_is_acquired_and_released_and_the_driver_ends_with_its_last_user() {
 
     drop((releasing, locker));
     assert!((0..4).any(|_| turn(&mut driver).is_ready()));
+}
+
+/// Whether the driver was woken since this was last asked.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_driver_ends_if_a_caller_that_it_has_woken_is_its_last_user() {
+    let (_world, locker, mut driver) = World::connected(1);
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut cx = Context::from_waker(&waker);
+    let mut turn = || pin!(&mut driver).poll(&mut cx);
+    let mut trying = Box::pin(locker.lock("job").into_future());
+    assert!(trying.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(turn().is_pending());
+    let outcome = trying.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let Poll::Ready(Ok(guard)) = outcome else { panic!("the master has granted") };
+    drop(guard.hand_over());
+
+    drop((trying, locker));
+
+    // An executor polls the driver only if it was woken.
+    while woken.0.swap(false, Ordering::Relaxed) {
+        if turn().is_ready() {
+            return;
+        }
+    }
+    panic!("nothing wakes the driver, and it has not ended");
 }
 
 /// The driver may be woken because a full socket has room, and it is woken for that only once.

@@ -111,6 +111,23 @@ fn a_writer_that_became_a_reader_is_its_owners_reader() {
 }
 
 #[test]
+fn an_owner_reads_again_after_its_downgraded_lock_was_released() {
+    let (_locker, driver, owner) = start();
+    let reader = owner.write("doc").wait().unwrap().downgrade().unwrap();
+    driver.settle();
+    let token = reader.token();
+    // The masters have yet to answer the release.
+    let releasing = reader.release();
+    let mut again = Task::start(owner.read("doc"));
+    driver.settle();
+    let again = again.guard();
+    assert_ne!(again.token(), token);
+    assert_eq!(releasing.wait(), Ok(Released::Freed));
+    drop(again);
+    driver.end();
+}
+
+#[test]
 fn a_request_that_meets_a_lost_lock_ends_with_the_loss() {
     let (_locker, driver, owner) = start();
     let outer = owner.lock("b").ttl(ms(1_000)).wait().unwrap();

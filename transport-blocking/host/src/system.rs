@@ -16,9 +16,16 @@ pub struct System<W = Park> {
     /// Detects forks since it was created, which is when the locker is opened.
     forks: forkguard::Guard,
     wait: W,
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
     origin: std::time::Instant,
 }
+
+/// A clock that runs while the machine sleeps. `std::time::Instant` stops meanwhile on these
+/// systems.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+#[cfg(target_vendor = "apple")]
+const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
 impl System {
     /// Returns a system whose waiting threads are parked.
@@ -39,22 +46,21 @@ impl<W: Wait> System<W> {
         Self {
             forks: forkguard::new(),
             wait,
-            #[cfg(not(target_os = "linux"))]
+            #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
             origin: std::time::Instant::now(),
         }
     }
 }
 
 impl<W: Wait> Host for System<W> {
-    /// CLOCK_BOOTTIME: on Linux `std::time::Instant` stops while the machine sleeps.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     fn now(&self) -> Instant {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let time = rustix::time::clock_gettime(CLOCK);
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         Instant::from_nanos(seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0))
     }
 
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
     fn now(&self) -> Instant {
         Instant::ORIGIN + self.origin.elapsed()
     }
