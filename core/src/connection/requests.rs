@@ -97,8 +97,9 @@ impl Connection {
                 queued.undo = Some(request.clone());
                 return;
             }
-            if acquisition.is_some() {
-                // The acquisition was never sent, so there is nothing to release.
+            if acquisition.is_some() && request.claim.as_queued().is_none() {
+                // The acquisition was never sent, so there is nothing to release. A place in a queue
+                // may be there since an earlier connection.
                 return answers.answer(self.id, request, Answer::No);
             }
         }
@@ -153,7 +154,9 @@ impl Connection {
         // A key that must be kept for a while is not deleted before.
         let action = if request.action == Action::Keep { Action::Keep } else { Action::Release };
         let request = Request { ticket: None, action, ..request };
-        self.debts.push_back(Debt { request, from, until });
+        // In the order in which they are due: one that was put off delays no other.
+        let place = self.debts.partition_point(|debt| debt.from <= from);
+        self.debts.insert(place, Debt { request, from, until });
     }
 
     /// Ends every request in flight without an answer.

@@ -116,7 +116,10 @@ impl Connection {
         // locks of several resources, and permits. Otherwise only the lock in front makes requests.
         let is_change = request.action.changes_held_key()
             || request.action == Action::Undo && request.claim.has_neighbours();
-        if is_change && answer == Answer::Yes {
+        // A release of several keys deletes those that are ours, also if it does not find all.
+        let may_have_changed = request.action == Action::Release && request.claim.has_neighbours();
+        let found_others = matches!(answer, Answer::No | Answer::Holder { .. });
+        if is_change && (answer == Answer::Yes || may_have_changed && found_others) {
             copies().for_each(|key| answers.tell(self.id, News::ChangedByUs(key)));
         }
         // The place is removed whether or not the lock was held.

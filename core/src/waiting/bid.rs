@@ -51,6 +51,8 @@ pub(crate) struct Bid {
     pub(super) all_at: Option<Instant>,
     /// The state of settling a split vote, if the last attempt had one.
     pub(super) settling: Option<Settling>,
+    /// How many seats were assigned that others had, since the last longer pause, and the last one.
+    pub(super) refused_seats: (u16, Option<u16>),
     /// Masters whose dropped quiet connections have caused an attempt to be repeated.
     pub(super) repeated: MasterSet,
     pub(super) masters: Masters,
@@ -113,6 +115,7 @@ impl Default for Bid {
             renews_at: None,
             all_at: None,
             settling: None,
+            refused_seats: (0, None),
             repeated: MasterSet::EMPTY,
             masters: Masters::default(),
             last_votes: None,

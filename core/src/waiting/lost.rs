@@ -54,9 +54,10 @@ impl Bid {
         let may_settle = !goes_on && effects.config.settles_splits;
         let poll_at = if may_settle {
             now + settling::pause(now.since(lost.since), effects)
-        } else if lock.seat().is_some() {
-            // Others had the assigned permit; there may be more permits.
-            now + effects.jitter.within(&BEHIND_THE_END)
+        } else if let Some(seat) = lock.seat() {
+            let may_have_others = self.may_have_other_seats(seat, lock);
+            let pause = if may_have_others { &BEHIND_THE_END } else { &effects.config.retry_delay };
+            now + effects.jitter.within(pause)
         } else if lock.targets().is_permit() && self.masters.watched() >= effects.config.quorum.needed() {
             now + LOOKS_AGAIN
         } else {
@@ -82,6 +83,20 @@ impl Bid {
         if lost.is_last && lock.state() == State::Sought {
             self.finish(lock, effects);
         }
+    }
+
+    /// After a lost round in which this seat was assigned: whether another seat may be free that
+    /// was not assigned yet. If it was the last seat again, or if there were as many as the
+    /// semaphore has, the assigning master does not know of their holders.
+    fn may_have_other_seats(&mut self, seat: u16, lock: &Lock) -> bool {
+        let of = lock.targets().as_permit().map_or(0, |(_, of, _)| of);
+        let (refused, last) = &mut self.refused_seats;
+        *refused = refused.saturating_add(1);
+        let may_have = last.replace(seat) != Some(seat) && *refused < of;
+        if !may_have {
+            self.refused_seats = (0, None);
+        }
+        may_have
     }
 
     /// Learns from the votes of a lost round. Another may follow if it `goes_on`.

@@ -28,6 +28,10 @@ fn granted(world: &mut World, node: usize) -> Vec<(LockId, u16)> {
     locks.into_iter().map(|lock| (lock, machine.seat(lock).unwrap())).collect()
 }
 
+fn writes(world: &World) -> usize {
+    world.nodes[0].writes.iter().sum()
+}
+
 fn seat_of(world: &World, master: usize, seat: u16) -> Option<&str> {
     world.masters[master].value(&format!("quorlock:seat:{seat}/{{gpu}}"), world.now)
 }
@@ -223,6 +227,50 @@ fn a_seat_that_only_one_master_shows_as_free_is_not_requested_forever() {
         };
         assert_eq!(granted, lock);
         assert_ne!(seat, 0);
+    }
+}
+
+#[test]
+fn a_waiter_pauses_if_the_assigning_master_knows_no_holder_of_a_seat_that_the_others_refuse() {
+    for behind in 0..3 {
+        let mut world = World::of(3);
+        for seat in 0..4 {
+            for master in (0..3).filter(|master| seat > 0 || *master != behind) {
+                world.masters[master].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+            }
+        }
+        world.acquire(&wanted(4));
+        let before = writes(&world);
+        world.pass(ms(5_000));
+        assert!(granted(&mut world, 0).is_empty());
+        // Two attempts for each pause of 100 ms, with two writes for each master.
+        let writes = writes(&world) - before;
+        assert!(writes < 1_500, "{writes}");
+    }
+}
+
+#[test]
+fn a_master_that_took_another_seat_never_counts_as_a_holder_of_the_chosen_one() {
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        world.masters[slow].flow = Flow::Stopped;
+        // Elsewhere the first seat is taken, so that the slow master assigns another one.
+        for master in (0..3).filter(|master| *master != slow) {
+            world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
+        }
+        let renewed = Acquire { healing: true, renew_for: Some(ms(3_600_000)), ..wanted(4) };
+        world.acquire(&renewed);
+        let (_, seat) = loop {
+            if let [one] = granted(&mut world, 0)[..] {
+                break one;
+            }
+            assert!(world.jump());
+        };
+        world.masters[slow].flow = Flow::Free;
+        world.pump();
+        let took_another = seat_of(&world, slow, seat).is_none();
+        world.pass(ms(30_000));
+        assert!(!took_another || seat_of(&world, slow, seat).is_none(), "slow: {slow}, seat {seat}");
     }
 }
 
