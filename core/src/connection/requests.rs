@@ -98,8 +98,8 @@ impl Connection {
                 return;
             }
             if acquisition.is_some() && request.claim.as_queued().is_none() {
-                // The acquisition was never sent, so there is nothing to release. A place in a queue
-                // may be there since an earlier connection.
+                // The acquisition was never sent, so there is nothing to release. A place in a
+                // queue may be there since an earlier connection.
                 return answers.answer(self.id, request, Answer::No);
             }
         }

@@ -196,8 +196,8 @@ impl Context<'_, '_> {
         }
     }
 
-    /// A master has taken other seats than the chosen ones. It never counts as a holder of those: it
-    /// may refuse the release at first, and get it again later.
+    /// A master has taken other seats than the chosen ones. It never counts as a holder of those:
+    /// it may refuse the release at first, and get it again later.
     fn let_go(&mut self, master: MasterId, claim: Claim) {
         let request = self.request(None, Action::Release, self.base.longest_ttl);
         self.effects.order(MasterSet::only(master), Request { claim, ..request });
