@@ -112,14 +112,19 @@ impl Connection {
     /// message.
     pub(super) fn tell_own_changes(&self, request: &Request, answer: Answer, answers: &mut Answers) {
         let copies = || request.claim.resources().map(Bytes::copy_from_slice);
-        // An undo matters only if other locks of this process may request the same keys meanwhile:
-        // locks of several resources, and permits. Otherwise only the lock in front makes requests.
-        let is_change = request.action.changes_held_key()
-            || request.action == Action::Undo && request.claim.has_neighbours();
-        // A release of several keys deletes those that are ours, also if it does not find all.
-        let may_have_changed = request.action == Action::Release && request.claim.has_neighbours();
-        let found_others = matches!(answer, Answer::No | Answer::Holder { .. });
-        if is_change && (answer == Answer::Yes || may_have_changed && found_others) {
+        let is_change = match answer {
+            // An undo matters only if other locks of this process may request the same keys
+            // meanwhile: locks of several resources, and permits. Otherwise only the lock in front
+            // makes requests.
+            Answer::Yes if request.action == Action::Undo => request.claim.has_neighbours(),
+            Answer::Yes => request.action.changes_held_key(),
+            // A release of several keys deletes those that are ours, even if others are not.
+            Answer::No | Answer::Holder { .. } => {
+                request.action == Action::Release && request.claim.has_neighbours()
+            }
+            _ => false,
+        };
+        if is_change {
             copies().for_each(|key| answers.tell(self.id, News::ChangedByUs(key)));
         }
         // The place is removed whether or not the lock was held.

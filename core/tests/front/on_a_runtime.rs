@@ -5,14 +5,15 @@ use std::future::{Future, IntoFuture};
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::{Driver, Host, Locker, Released, Runtime, Socket, Timer};
 use quorlock_core::{Config, EntropyFailed, Instant, MasterState};
 use quorlock_sim::{Master, Session};
+
+use super::task::{Task, Woken};
 
 /// The system, the runtime and the masters together.
 #[derive(Clone, Default)]
@@ -245,16 +246,6 @@ fn a_lock_is_acquired_and_released_and_the_driver_ends_with_its_last_user() {
     assert!((0..4).any(|_| turn(&mut driver).is_ready()));
 }
 
-/// Whether the driver was woken since this was last asked.
-#[derive(Default)]
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn the_driver_ends_if_a_caller_that_it_has_woken_is_its_last_user() {
     let (_world, locker, mut driver) = World::connected(1);
@@ -262,17 +253,14 @@ fn the_driver_ends_if_a_caller_that_it_has_woken_is_its_last_user() {
     let waker = Waker::from(Arc::clone(&woken));
     let mut cx = Context::from_waker(&waker);
     let mut turn = || pin!(&mut driver).poll(&mut cx);
-    let mut trying = Box::pin(locker.lock("job").into_future());
-    assert!(trying.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    let mut seeking = Task::start(locker.lock("job"));
     assert!(turn().is_pending());
-    let outcome = trying.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    let Poll::Ready(Ok(guard)) = outcome else { panic!("the master has granted") };
-    drop(guard.hand_over());
+    drop(seeking.guard().hand_over());
 
-    drop((trying, locker));
+    drop((seeking, locker));
 
     // An executor polls the driver only if it was woken.
-    while woken.0.swap(false, Ordering::Relaxed) {
+    while woken.take() {
         if turn().is_ready() {
             return;
         }

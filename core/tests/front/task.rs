@@ -9,8 +9,16 @@ use std::task::{Context, Poll, Wake, Waker};
 use quorlock_core::AcquireError;
 use quorlock_core::front::{Acquiring, Granted, Guard, Request};
 
+/// How often it was woken.
 #[derive(Default)]
-struct Woken(AtomicUsize);
+pub struct Woken(AtomicUsize);
+
+impl Woken {
+    /// Whether it was woken since this was last asked.
+    pub fn take(&self) -> bool {
+        self.0.swap(0, Ordering::SeqCst) > 0
+    }
+}
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
@@ -38,7 +46,7 @@ impl<G: Granted> Task<G> {
     }
 
     pub fn poll_if_woken(&mut self) -> Poll<Result<G, AcquireError>> {
-        if self.woken.0.swap(0, Ordering::SeqCst) == 0 { Poll::Pending } else { self.poll() }
+        if self.woken.take() { self.poll() } else { Poll::Pending }
     }
 
     #[track_caller]

@@ -28,6 +28,7 @@ mod messages;
 mod oversleeping;
 mod own_changes;
 mod permits;
+mod permits_assigned;
 mod permits_at_once;
 mod permits_handed_over;
 mod prefix;

@@ -51,10 +51,6 @@ impl Lock for Scripted {
         Poll::Ready(Ok(self.clone()))
     }
 
-    fn obstacle(&self) -> Option<String> {
-        None
-    }
-
     fn cancel(self) {}
 }
 
@@ -114,10 +110,6 @@ impl Lock for Refusing {
 
     fn poll(&mut self) -> Poll<Result<Scripted, Refusal>> {
         self.0.take().map_or(Poll::Pending, |refusal| Poll::Ready(Err(refusal)))
-    }
-
-    fn obstacle(&self) -> Option<String> {
-        None
     }
 
     fn cancel(self) {}

@@ -15,11 +15,12 @@ use crate::signals::{self, Happening, Signals};
 use crate::subject::Subject;
 use crate::terminal::{self, Terminal};
 
-/// When a wait without a quorum of masters is first reported. Smaller: masters that are only being
-/// restarted are reported. Larger: a wrong address stays unnoticed for longer.
-const WARNS_AFTER: Duration = Duration::from_secs(5);
-/// How often it is reported again. Smaller: long logs. Larger: a log's last lines may not have it.
-const WARNS_AGAIN: Duration = Duration::from_secs(60);
+/// How often a wait checks whether a quorum of masters can vote. Smaller: masters that are only
+/// being restarted are reported. Larger: a wrong address stays unnoticed for longer.
+const LOOKS_EACH: Duration = Duration::from_secs(5);
+/// How often a missing quorum is reported again. Smaller: long logs. Larger: a log's last lines may
+/// not have it.
+const REPORTS_EACH: Duration = Duration::from_secs(60);
 
 /// The message of the lock's threads to the deciding thread: something has changed, check again.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +36,9 @@ pub(crate) trait Lock {
     fn poll(&mut self) -> Poll<Result<Self::Hold, Refusal>>;
 
     /// Why the lock cannot be acquired at present, if too few masters can vote.
-    fn obstacle(&self) -> Option<String>;
+    fn obstacle(&self) -> Option<String> {
+        None
+    }
 
     /// Gives up and leaves no key behind on masters that answer soon.
     fn cancel(self);
@@ -105,7 +108,7 @@ pub(crate) fn wait_for<L: Lock>(
     let subject = seek.claim.subject();
     let name = &subject.name;
     let begun = Instant::now();
-    let mut warns_after = WARNS_AFTER;
+    let mut looks_at = LOOKS_EACH;
     loop {
         if let Poll::Ready(outcome) = lock.poll() {
             output.clear_progress();
@@ -118,19 +121,20 @@ pub(crate) fn wait_for<L: Lock>(
             };
         }
         let waited = begun.elapsed();
-        if waited >= warns_after {
-            if let Some(obstacle) = lock.obstacle() {
+        if waited >= looks_at {
+            let obstacle = lock.obstacle();
+            looks_at = waited + if obstacle.is_some() { REPORTS_EACH } else { LOOKS_EACH };
+            if let Some(obstacle) = obstacle {
                 let text = format!("still waiting for {name}: {obstacle}");
                 output.record(Level::Warning, "no_quorum_yet", &text, &subject.fields([]));
             }
-            warns_after = waited + WARNS_AGAIN;
         }
         let waited = waited.as_secs();
         if waited >= 1 {
             output.progress(&format!("waiting for {name} ({waited} s)"));
         }
-        let next = if output.shows_progress() { Duration::from_secs(waited + 1) } else { warns_after };
-        match signals.next(Some(begun + next.min(warns_after))) {
+        let next = if output.shows_progress() { Duration::from_secs(waited + 1) } else { looks_at };
+        match signals.next(Some(begun + next.min(looks_at))) {
             Some(Happening::Signal(SIGTSTP)) => {
                 output.clear_progress();
                 if terminal.has_job_control() {

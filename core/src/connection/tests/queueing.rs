@@ -36,6 +36,18 @@ fn a_release_removes_all_unsent_requests_of_its_place_and_is_sent() {
 }
 
 #[test]
+fn a_release_whose_acquisition_was_sent_on_an_earlier_connection_is_sent() {
+    let mut alone = Alone::greeting(one());
+    alone.ask(Action::Stay, 1);
+    alone.ask(Action::Release, 1);
+    assert_eq!(alone.answered(), []);
+    alone.hear(&greeting(RELEASE.sha1_hex));
+    let written = alone.written();
+    assert!(written.contains("return deleted"), "{written}");
+    assert!(!written.contains("quorlock:ticket"), "{written}");
+}
+
+#[test]
 fn a_server_that_must_not_vote_yet_still_keeps_places_in_the_queue() {
     let mut alone = Alone::ready(one());
     alone.connection.other_server_until = Some(alone.now + ms(1_000));

@@ -1,0 +1,61 @@
+//! Releases that are owed, and those behind an acquisition that has to be repeated.
+
+use super::*;
+use crate::protocol::{Target, Targets};
+
+#[test]
+fn a_release_that_was_put_off_delays_no_other() {
+    let mut alone = Alone::ready(one());
+    let Alone { connection, now, .. } = &mut alone;
+    let later = *now + ms(2_000);
+    connection.owe(request(Action::Release, 1), later, *now);
+    connection.owe(request(Action::Release, 2), *now, *now);
+    assert_eq!(connection.next_payment(), Some(*now));
+    alone.pass(ms(1));
+    assert_eq!(alone.connection.next_payment(), Some(later));
+    assert!(alone.written().contains(&"02".repeat(Token::BYTES)));
+}
+
+#[test]
+fn a_script_is_not_repeated_behind_a_release_of_its_token_in_another_form() {
+    let claim_of =
+        |targets: &Targets, token| Claim::new(targets, Token::from_bytes([token; Token::BYTES]), true, None);
+    let written = Targets::from(Resource::new("r").unwrap());
+    let read = Config::new(["redis://a"]).unwrap().targets([Target::read("r")]).unwrap();
+    for is_released in [true, false] {
+        let mut alone = Alone::ready(one());
+        // The first one sends the script's text. After that the server knows it.
+        let first = Request { claim: claim_of(&written, 9), ..request(Action::Acquire, 9) };
+        alone.connection.submit(&first, &mut Wording::default(), alone.now, &mut alone.answers);
+        alone.hear(b":1\r\n");
+        let acquire = Request { claim: claim_of(&written, 1), ..request(Action::Acquire, 1) };
+        let release = Request { claim: claim_of(&read, 1), ..request(Action::Release, 1) };
+        let Alone { connection, answers, now } = &mut alone;
+        connection.submit(&acquire, &mut Wording::default(), *now, answers);
+        if is_released {
+            connection.submit(&release, &mut Wording::default(), *now, answers);
+        }
+        alone.written();
+        alone.hear(b"-NOSCRIPT x\r\n");
+        assert_eq!(alone.written().is_empty(), is_released);
+    }
+}
+
+#[test]
+fn a_release_of_several_keys_that_finds_only_some_notifies_local_waiters() {
+    let config = Config::new(["redis://a"]).unwrap();
+    let two = config.targets([Target::write("r"), Target::write("s")]).unwrap();
+    for (targets, action, is_told) in [
+        (&two, Action::Release, true),
+        // Two local waiters would otherwise wake each other again and again.
+        (&two, Action::Undo, false),
+        (&Targets::from(Resource::new("r").unwrap()), Action::Release, false),
+    ] {
+        let mut alone = Alone::ready(one());
+        let claim = Claim::new(targets, Token::from_bytes([1; Token::BYTES]), false, None);
+        let request = Request { claim, ..request(action, 1) };
+        alone.connection.tell_own_changes(&request, Answer::No, &mut alone.answers);
+        let news = std::iter::from_fn(|| alone.answers.next()).count();
+        assert_eq!(news > 0, is_told, "{action:?}");
+    }
+}

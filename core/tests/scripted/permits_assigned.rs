@@ -1,0 +1,96 @@
+//! Seats that one master assigns and others refuse, or that are assigned too late.
+
+use quorlock_core::Acquire;
+
+use super::permits::{granted, seat_of, wanted};
+use super::world::{Flow, World, ms};
+
+fn writes(world: &World) -> usize {
+    world.nodes[0].writes.iter().sum()
+}
+
+#[test]
+fn a_waiter_pauses_if_the_assigning_master_knows_no_holder_of_a_seat_that_the_others_refuse() {
+    for behind in 0..3 {
+        let mut world = World::of(3);
+        for seat in 0..4 {
+            for master in (0..3).filter(|master| seat > 0 || *master != behind) {
+                world.masters[master].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+            }
+        }
+        world.acquire(&wanted(4));
+        let before = writes(&world);
+        world.pass(ms(5_000));
+        assert!(granted(&mut world, 0).is_empty());
+        // Two attempts for each pause of 100 ms, with two writes for each master.
+        let writes = writes(&world) - before;
+        assert!(writes < 1_500, "{writes}");
+    }
+}
+
+#[test]
+fn a_master_that_took_another_seat_never_counts_as_a_holder_of_the_chosen_one() {
+    let mut took_another = 0;
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        world.masters[slow].flow = Flow::Stopped;
+        // Elsewhere the first seat is taken, so that the slow master assigns another one.
+        for master in (0..3).filter(|master| *master != slow) {
+            world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
+        }
+        let renewed = Acquire { healing: true, renew_for: Some(ms(3_600_000)), ..wanted(4) };
+        world.acquire(&renewed);
+        let (_, seat) = loop {
+            if let [one] = granted(&mut world, 0)[..] {
+                break one;
+            }
+            assert!(world.jump());
+        };
+        world.masters[slow].flow = Flow::Free;
+        world.pump();
+        if seat_of(&world, slow, seat).is_none() {
+            took_another += 1;
+            world.pass(ms(30_000));
+            assert!(seat_of(&world, slow, seat).is_none(), "slow: {slow}, seat {seat}");
+        }
+    }
+    assert!(took_another > 0);
+}
+
+#[test]
+fn a_seat_that_is_assigned_late_is_taken_back() {
+    for (slow, full) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+        let mut world = World::of(3);
+        for seat in 0..4 {
+            world.masters[full].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+        }
+        world.masters[slow].flow = Flow::Stopped;
+        let lock = world.acquire(&wanted(4));
+        world.pass(ms(30));
+        world.masters[slow].flow = Flow::Free;
+        world.pump();
+        world.pass(ms(5));
+        world.cancel(lock);
+        world.pass(ms(500));
+        for master in (0..3).filter(|master| *master != full) {
+            assert!(world.masters[master].is_empty(world.now), "{master}: slow {slow}, full {full}");
+        }
+    }
+}
+
+#[test]
+fn a_release_takes_back_the_seat_that_another_master_may_still_assign() {
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        world.masters[slow].flow = Flow::Stopped;
+        let lock = world.acquire(&wanted(4));
+        while granted(&mut world, 0).is_empty() {
+            assert!(world.jump());
+        }
+        world.release(lock);
+        world.pump();
+        world.masters[slow].flow = Flow::Free;
+        world.pass(ms(500));
+        assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "slow: {slow}");
+    }
+}
