@@ -101,6 +101,7 @@ impl Figures {
             Event::Extended { result: Ok(_), .. } => self.extensions.granted += 1,
             Event::Extended { result: Err(_), .. } => self.extensions.failed += 1,
             Event::Lost { cause: LossCause::NotHeld, .. } => self.losses.not_held += 1,
+            Event::Lost { cause: LossCause::OtherFleet, .. } => self.losses.other_fleet += 1,
             Event::Lost { .. } => self.losses.expired += 1,
             Event::Released { outcome, .. } => match outcome {
                 ReleaseOutcome::StillOurs => self.releases.still_ours += 1,

@@ -181,13 +181,20 @@ pub struct Losses {
     pub expired: u64,
     /// Too few masters still held them for a quorum.
     pub not_held: u64,
+    /// A master belongs to the fleet of another configuration.
+    pub other_fleet: u64,
 }
 
 impl Losses {
     /// Returns each cause with its count. The words are those of [`LossCause::kind`] and of the
     /// event `quorlock.lost`.
     pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [(LossCause::Expired.kind(), self.expired), (LossCause::NotHeld.kind(), self.not_held)].into_iter()
+        [
+            (LossCause::Expired.kind(), self.expired),
+            (LossCause::NotHeld.kind(), self.not_held),
+            (LossCause::OtherFleet.kind(), self.other_fleet),
+        ]
+        .into_iter()
     }
 }
 

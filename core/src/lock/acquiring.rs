@@ -134,7 +134,7 @@ impl Trying {
         let next = masters.find(fresh).or_else(|| MasterId::all(self.votes.len()).find(fresh));
         self.rest_at = next.map(|_| now + cx.effects.config.request_timeout / HEAD_START);
         if let Some(master) = next {
-            cx.take_seats(master, self.asking());
+            cx.take_other_seats(master, self.asking());
         }
     }
 

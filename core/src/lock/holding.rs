@@ -6,7 +6,7 @@ use super::extending::{Extension, Renewal, renewal_after};
 use super::resuming::not_resumed;
 use super::seating::Asking;
 use super::{NOTICE, Next};
-use crate::protocol::{Answer, Event, Fate, LossCause, MasterId, MasterSet, Vote};
+use crate::protocol::{Answer, Cause, Event, Fate, LossCause, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
 /// A granted lock.
@@ -78,7 +78,7 @@ impl Held {
         cx: &mut Context<'_, '_>,
     ) -> Next {
         if round == self.round {
-            self.late_vote(master, answer, cx);
+            return self.late_vote(master, answer, cx);
         } else if round == self.healing_round {
             self.heal_answered(master, answer, cx);
         } else {
@@ -87,16 +87,17 @@ impl Held {
         Next::Stay
     }
 
-    /// A vote that comes after the lock was won: the master also holds it, or never will.
-    fn late_vote(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) {
+    /// A vote that comes after the lock was won: the master also holds it, or never will. A master
+    /// of another fleet would have ended the round, and ends the lock now.
+    fn late_vote(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) -> Next {
         // A master that has granted the lock answers a raise here. If the lock was resumed, every
         // master answers an extension. Neither sets a key.
         if self.was_resumed || self.granted.contains(master) {
-            return;
+            return Next::Stay;
         }
         if cx.keys.seating.is_some() {
             let asking = Asking { round: self.round, watch: false, waited: None };
-            let Some(chosen) = cx.chosen_by(master, answer, asking) else { return };
+            let Some(chosen) = cx.chosen_by(master, answer, asking) else { return Next::Stay };
             answer = chosen;
         }
         let vote = answer.vote();
@@ -112,6 +113,11 @@ impl Held {
         cx.keys.note_fate(master, answer);
         if matches!(answer, Answer::No | Answer::Holder { .. } | Answer::Queued { .. }) {
             cx.keys.reached.remove(master);
+        }
+        match vote {
+            Vote::Failed(Cause::OtherFleet { .. }) if self.taken => self.lose(LossCause::OtherFleet, cx),
+            Vote::Failed(Cause::OtherFleet { .. }) => self.ended_untaken(cx),
+            _ => Next::Stay,
         }
     }
 

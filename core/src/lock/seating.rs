@@ -89,6 +89,18 @@ impl Seating {
         true
     }
 
+    /// Another master assigns, which may know of other holders: it begins with the window with which
+    /// the first one began.
+    fn start_again(&mut self, token: Token, fenced: bool) {
+        let tried = self.of - self.left;
+        if tried > self.length {
+            // All seats form a circle.
+            self.from = (self.from + self.length + self.left) % self.of;
+            (self.length, self.left) = (0, self.of);
+            self.next_window(token, fenced);
+        }
+    }
+
     /// The seats of the window with these places, if there are as many as requested.
     fn seats(&self, places: u64) -> Option<Seats> {
         let is_in_window = places.checked_shr(self.length.into()).unwrap_or(0) == 0;
@@ -137,6 +149,15 @@ impl Context<'_, '_> {
         let request = Request { claim: seating.claim.clone(), watch, waited, ..request };
         self.keys.reached.insert(master);
         self.effects.order(MasterSet::only(master), request);
+    }
+
+    /// Has another master assign seats.
+    pub(super) fn take_other_seats(&mut self, master: MasterId, asking: Asking) {
+        let (token, fenced) = (self.keys.token, self.base.is_fenced);
+        if let Some(seating) = &mut self.keys.seating {
+            seating.start_again(token, fenced);
+        }
+        self.take_seats(master, asking);
     }
 
     /// Turns a master's answer into one about the chosen seats, which this answer may choose.

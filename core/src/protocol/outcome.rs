@@ -226,6 +226,9 @@ pub enum LossCause {
     Expired,
     /// Too few masters for a quorum still hold the lock's token.
     NotHeld,
+    /// A master said only after the grant that it belongs to the fleet of another configuration.
+    /// Clients of the two configurations may not exclude each other.
+    OtherFleet,
     /// The holder released the lock.
     Released,
     /// The holder handed the lock over.
@@ -242,6 +245,7 @@ impl LossCause {
         match self {
             Self::Expired => "expired",
             Self::NotHeld => "not_held",
+            Self::OtherFleet => "other_fleet",
             Self::Released => "released",
             Self::HandedOver => "handed_over",
             Self::DriverEnded => "driver_ended",
@@ -255,6 +259,7 @@ impl fmt::Display for LossCause {
         f.write_str(match self {
             Self::Expired => "the lock's validity ran out",
             Self::NotHeld => "a quorum of masters no longer holds the lock",
+            Self::OtherFleet => "a master belongs to the fleet of another configuration",
             Self::Released => "the lock was released",
             Self::HandedOver => "the lock was handed over",
             Self::DriverEnded => DRIVER_ENDED,

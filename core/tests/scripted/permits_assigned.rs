@@ -58,6 +58,21 @@ fn a_master_that_took_another_seat_never_counts_as_a_holder_of_the_chosen_one() 
 }
 
 #[test]
+fn another_master_is_asked_for_all_seats_and_not_only_for_the_last_window() {
+    for full in 0..3 {
+        let mut world = World::of(3);
+        for master in 0..3 {
+            // The other masters know a free seat, which is not in the last window.
+            for seat in (0..130).filter(|seat| master == full || *seat != 5) {
+                world.masters[master].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+            }
+        }
+        let lock = world.acquire(&Acquire { attempts: Some(1), ..wanted(130) });
+        assert_eq!(granted(&mut world, 0), [(lock, 5)], "full: {full}");
+    }
+}
+
+#[test]
 fn a_seat_that_is_assigned_late_is_taken_back() {
     for (slow, full) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
         let mut world = World::of(3);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock_core::{
     Acquire, AcquireError, BootstrapError, Cause, ConfigBuilder, ConfigError, Event, EvictionPolicy,
-    ExtendError, Fleet, MasterState, Ttl, Vote, Warning,
+    ExtendError, Fleet, LossCause, MasterState, Ttl, Vote, Warning,
 };
 
 use super::world::{KEY, Reach, World, ms, settings, wanted};
@@ -196,6 +196,30 @@ fn one_master_of_another_fleet_is_enough_to_grant_nothing() {
     assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
     world.pass(ms(10));
     assert!(world.holders().is_empty());
+}
+
+#[test]
+fn a_master_of_another_fleet_that_answers_late_ends_the_lock() {
+    for is_taken in [true, false] {
+        let mut world = open(5);
+        let marker = world.masters[4].value(Fleet::MARKER, world.now).unwrap().to_owned();
+        let of_three = marker.strip_suffix(" 5").unwrap().to_owned() + " 3";
+        world.masters[4].server.hold(0, Fleet::MARKER.as_bytes(), of_three.as_bytes(), None);
+        world.masters[4].delay = ms(10);
+        if is_taken {
+            world.hold(&wanted(ms(3_000)));
+            let event = world.next_event();
+            assert!(matches!(event, Event::Lost { cause: LossCause::OtherFleet, .. }), "{event:?}");
+        } else {
+            world.acquire(&wanted(ms(3_000)));
+            let event = world.next_event();
+            assert!(matches!(event, Event::Granted { .. }), "{event:?}");
+            let error = world.refusal();
+            assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+        }
+        world.pass(ms(50));
+        assert!(world.holders().is_empty());
+    }
 }
 
 #[test]
