@@ -111,6 +111,8 @@ impl Connection {
         self.abandon(answers);
         self.outbound = parting;
         self.fault = (!stale).then_some(cause);
+        // Requests that waited for the next connection.
+        self.fail_queued(now, answers);
         self.open(now);
     }
 

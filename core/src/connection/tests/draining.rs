@@ -36,3 +36,41 @@ fn an_owed_release_sets_no_deadline_while_the_connection_drains_and_is_sent_on_t
     assert_eq!(alone.written(), expected.escape_ascii().to_string());
     assert!(alone.connection.debts.is_empty());
 }
+
+/// A connection that drains: acquisition 1 is on its way, and number 2 waits for the next one.
+fn draining() -> Alone {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Acquire, 1);
+    alone.written();
+    let Alone { connection, answers, now } = &mut alone;
+    connection.renew(1, *now, answers);
+    alone.submit(Action::Acquire, 2);
+    assert_eq!(alone.written(), "");
+    alone
+}
+
+#[test]
+fn what_waits_for_the_next_connection_is_answered_if_the_draining_one_is_silent() {
+    let mut alone = draining();
+    alone.pass(ms(50));
+    assert_eq!(alone.rounds(), [1, 2]);
+    assert!(alone.answered().into_iter().all(|answer| failed(answer).is_some()));
+}
+
+#[test]
+fn no_acquisition_is_sent_behind_its_release_after_a_draining_connection_was_silent() {
+    let mut alone = draining();
+    alone.pass(ms(50));
+    alone.submit(Action::Release, 2);
+    // The first connection ends with a release of what is on its way.
+    while alone.connection.has_task() {
+        alone.written();
+    }
+    alone.connection.connected(2, None, alone.now);
+    alone.written();
+    alone.hear(&greeting(RELEASE.sha1_hex));
+    assert!(alone.connection.is_ready());
+    let mut expected = Vec::new();
+    request(Action::Release, 2).encode(Form::BySha, None, &mut expected);
+    assert_eq!(alone.written(), expected.escape_ascii().to_string());
+}
