@@ -89,8 +89,8 @@ impl Seating {
         true
     }
 
-    /// Another master assigns, which may know of other holders: it begins with the window with which
-    /// the first one began.
+    /// Another master assigns, which may know of other holders: it begins with the window with
+    /// which the first one began.
     fn start_again(&mut self, token: Token, fenced: bool) {
         let tried = self.of - self.left;
         if tried > self.length {
