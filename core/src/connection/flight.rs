@@ -179,9 +179,7 @@ impl Flight {
     /// Whether a release of this claim is on its way, or of its token in another form: that of a
     /// downgraded lock.
     pub(crate) fn clears(&self, claim: &Claim) -> bool {
-        let is_of =
-            |other: &Claim| other.is_of(claim) || claim.token().is_some() && claim.token() == other.token();
-        self.sent.iter().any(|sent| sent.request.action.clears() && is_of(&sent.request.claim))
+        self.sent.iter().any(|sent| sent.request.action.clears() && sent.request.claim.is_of_same(claim))
     }
 
     /// The unanswered acquisitions without a release behind them, each with the claim that its

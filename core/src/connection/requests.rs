@@ -88,7 +88,7 @@ impl Connection {
     pub(super) fn queue(&mut self, request: &Request, now: Instant, answers: &mut Answers) {
         if request.action.clears() {
             let acquires = |other: &Queued| {
-                other.request.action == Action::Acquire && other.request.claim.is_of(&request.claim)
+                other.request.action == Action::Acquire && other.request.claim.is_of_same(&request.claim)
             };
             let acquisition = self.queued.iter().position(acquires);
             if request.action != Action::Undo {
@@ -124,7 +124,7 @@ impl Connection {
     fn forget_queued(&mut self, claim: &Claim, answers: &mut Answers) {
         let is_of = |queued: &Queued| {
             let enters = matches!(queued.request.action, Action::Acquire | Action::Stay);
-            enters && queued.request.claim.is_of(claim)
+            enters && queued.request.claim.is_of_same(claim)
         };
         while let Some(place) = self.queued.iter().position(is_of) {
             let undo = self.queued.remove(place).and_then(|queued| queued.undo);

@@ -26,11 +26,14 @@ pub(super) struct Seating {
     /// The first seat of the window, and its number of seats.
     from: u16,
     length: u16,
+    /// The next window begins this many seats later.
+    step: u16,
     /// The claim of all seats of the window.
     claim: Claim,
     /// The name of the wait, if others have overtaken it for too long.
     wish: Option<Wish>,
-    /// How many seats after the window are untried.
+    /// With how many of the seats neither this window nor an earlier one deals as the first of
+    /// those that the attempt takes.
     left: u16,
     /// Masters that may have taken any seats of the window.
     taking: MasterSet,
@@ -56,8 +59,9 @@ impl Seating {
             name: name.clone(),
             of,
             take,
-            from: base.seat_from % of.max(1),
+            from: first_seat(base, of, take),
             length: 0,
+            step: 0,
             claim: Claim::none(),
             wish: base.wish.as_deref().copied(),
             left: of,
@@ -71,18 +75,20 @@ impl Seating {
         seating
     }
 
-    /// Moves on to the seats after the window: `false` if all have been tried, or too few are left.
+    /// Moves on to the next window: `false` if all have been tried. Windows overlap, so that free
+    /// seats on both sides of a border are found.
     fn next_window(&mut self, token: Token, fenced: bool) -> bool {
-        if self.left < self.take {
+        if self.left == 0 {
             return false;
         }
         if !self.taking.is_empty() {
             self.earlier.push((self.taking, self.claim.clone()));
             self.taking = MasterSet::EMPTY;
         }
-        self.from = (self.from + self.length) % self.of;
-        self.length = self.left.min(Seats::MOST);
-        self.left -= self.length;
+        self.from = (self.from + self.step) % self.of;
+        self.length = (self.left + self.take - 1).min(Seats::MOST).min(self.of);
+        self.step = if self.length == self.of { self.left } else { self.left.min(stride(self.take)) };
+        self.left -= self.step;
         let seats = (0..self.length).map(|place| self.name.seat(((self.from + place) % self.of).into()));
         let seats = seats.collect::<Vec<_>>();
         self.claim = Claim::of_seats(&self.name, &seats, self.take, token, fenced, self.wish);
@@ -92,11 +98,10 @@ impl Seating {
     /// Another master assigns, which may know of other holders: it begins with the window with
     /// which the first one began.
     fn start_again(&mut self, token: Token, fenced: bool) {
-        let tried = self.of - self.left;
-        if tried > self.length {
+        if self.step + self.left < self.of {
             // All seats form a circle.
-            self.from = (self.from + self.length + self.left) % self.of;
-            (self.length, self.left) = (0, self.of);
+            self.from = (self.from + self.step + self.left) % self.of;
+            (self.step, self.left) = (0, self.of);
             self.next_window(token, fenced);
         }
     }
@@ -227,21 +232,42 @@ impl Context<'_, '_> {
     }
 
     /// Orders requests that take the token back, at once or later. If a master may have taken any
-    /// seats of a window, its request names all seats of the window, and keeps none: the chosen
-    /// ones are kept on other masters.
+    /// seats of a window, another request names all seats of the window, and keeps none. It comes
+    /// second: such a master may have confirmed the chosen seats since, or got them back.
     pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
-        let mut exactly = to;
-        for (taking, claim) in seating.windows() {
-            exactly = exactly.without(taking);
-            let of_window = MasterSet::from_bits(to.bits() & taking.bits());
-            let action = if request.action == Action::Keep { Action::Release } else { request.action };
-            self.effects.order(of_window, Request { action, claim: claim.clone(), ..request.clone() });
+        let is_chosen = seating.chosen().is_some();
+        if is_chosen {
+            self.effects.order(to, request.clone());
         }
-        if seating.chosen().is_some() {
-            self.effects.order(exactly, request);
+        for (taking, claim) in seating.windows() {
+            let of_window = MasterSet::from_bits(to.bits() & taking.bits());
+            let request = match is_chosen {
+                true => Request { ticket: None, action: Action::Release, ..request.clone() },
+                false => request.clone(),
+            };
+            self.effects.order(of_window, Request { claim: claim.clone(), ..request });
         }
     }
+}
+
+/// The least distance between two windows. Smaller: more requests for an attempt at many permits.
+/// Larger: such an attempt misses more of the free seats that are consecutive.
+const SHORTEST_STRIDE: u16 = 16;
+
+/// The distance between two windows for an attempt that takes this many seats. At the border of two
+/// windows, one of them contains any so many consecutive seats, except if there are very many.
+fn stride(take: u16) -> u16 {
+    (Seats::MOST + 1 - take).max(SHORTEST_STRIDE)
+}
+
+/// Where the first window begins. If the windows miss some consecutive seats, those of a later
+/// attempt are shifted, and find them.
+fn first_seat(base: &Base, of: u16, take: u16) -> u16 {
+    let misses_some = stride(take) + take > Seats::MOST + 1;
+    let shift = if misses_some { base.attempts % u32::from(SHORTEST_STRIDE) } else { 0 };
+    let from = (u32::from(base.seat_from) + shift) % u32::from(of.max(1));
+    u16::try_from(from).unwrap_or(0)
 }
 
 /// Whether after this answer a master may have taken seats, or may still do so.

@@ -1,6 +1,6 @@
 //! Seats that one master assigns and others refuse, or that are assigned too late.
 
-use quorlock_core::Acquire;
+use quorlock_core::{Acquire, Event, ReleaseOutcome};
 
 use super::permits::{granted, seat_of, wanted};
 use super::world::{Flow, World, ms};
@@ -69,6 +69,33 @@ fn another_master_is_asked_for_all_seats_and_not_only_for_the_last_window() {
         }
         let lock = world.acquire(&Acquire { attempts: Some(1), ..wanted(130) });
         assert_eq!(granted(&mut world, 0), [(lock, 5)], "full: {full}");
+    }
+}
+
+#[test]
+fn a_master_that_assigned_without_an_answer_and_holds_the_seat_counts_at_the_release() {
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        world.masters[slow].flow = Flow::RepliesHeld;
+        let lock = world.acquire(&Acquire { renew_for: Some(ms(3_600_000)), ..wanted(4) });
+        let (_, seat) = loop {
+            if let [one] = granted(&mut world, 0)[..] {
+                break one;
+            }
+            assert!(world.jump());
+        };
+        world.cut(0, slow);
+        world.masters[slow].flow = Flow::Free;
+        world.pass(ms(5_000));
+        assert!(seat_of(&world, slow, seat).is_some(), "slow: {slow}");
+        // One of the two masters that granted it is gone.
+        world.masters[(slow + 1) % 3].flow = Flow::BlackHole;
+        world.pass(ms(5_000));
+        world.events_now();
+        world.release(lock);
+        let event = world.next_event();
+        let is_ours = matches!(event, Event::Released { outcome: ReleaseOutcome::StillOurs, .. });
+        assert!(is_ours, "slow: {slow}: {event:?}");
     }
 }
 

@@ -235,3 +235,44 @@ fn an_impossible_number_of_permits_is_an_error() {
     }
     assert!(config.permits_at_once("gpu", 1_024, 64).is_ok());
 }
+
+#[test]
+fn free_permits_on_both_sides_of_a_border_of_two_windows_are_found() {
+    for (of, at_once, free) in [
+        (65, 2, vec![63, 64]),
+        (65, 2, vec![64, 0]),
+        (100, 50, (30..100).collect()),
+        (128, 64, (1..127).collect()),
+        (130, 3, vec![62, 63, 64]),
+        (130, 3, vec![129, 0, 1]),
+        (1_024, 49, (500..549).collect()),
+    ] {
+        let mut world = World::of(3);
+        for master in &mut world.masters {
+            for seat in (0..of).filter(|seat| !free.contains(seat)) {
+                master.hold_by_another(&key(seat), None);
+            }
+        }
+        let lock = world.acquire(&Acquire { attempts: Some(1), ..wanted(of, at_once) });
+        let granted = granted(&mut world, 0);
+        assert_eq!(granted.iter().map(|(lock, _)| *lock).collect::<Vec<_>>(), [lock], "{at_once} of {of}");
+    }
+}
+
+#[test]
+fn very_many_free_permits_between_windows_are_found_by_a_later_attempt() {
+    let mut world = World::of(3);
+    for master in &mut world.masters {
+        for seat in (0..200).filter(|seat| !(77..141).contains(seat)) {
+            master.hold_by_another(&key(seat), None);
+        }
+    }
+    let lock = world.acquire(&wanted(200, 64));
+    let granted = loop {
+        if let [(granted, _)] = granted(&mut world, 0)[..] {
+            break granted;
+        }
+        assert!(world.jump());
+    };
+    assert_eq!(granted, lock);
+}

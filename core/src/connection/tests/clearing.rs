@@ -59,3 +59,15 @@ fn a_release_of_several_keys_that_finds_only_some_notifies_local_waiters() {
         assert_eq!(news > 0, is_told, "{action:?}");
     }
 }
+
+#[test]
+fn the_release_of_a_downgraded_lock_forgets_an_acquisition_that_was_never_sent() {
+    let mut alone = Alone::greeting(one());
+    alone.submit(Action::Acquire, 1);
+    let shared = Targets::from(Resource::new("r").unwrap()).downgraded();
+    let claim = Claim::new(&shared, Token::from_bytes([1; Token::BYTES]), false, None);
+    let release = Request { claim, ..request(Action::Release, 1) };
+    alone.connection.submit(&release, &mut Wording::default(), alone.now, &mut alone.answers);
+    assert_eq!(alone.answered(), [Answer::No]);
+    assert!(alone.connection.queued.is_empty());
+}

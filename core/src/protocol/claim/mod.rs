@@ -210,6 +210,12 @@ impl Claim {
         }
     }
 
+    /// As [`Claim::is_of`], or both have the same token in different forms: that of a lock, and that
+    /// of the same lock after a downgrade.
+    pub(crate) fn is_of_same(&self, other: &Self) -> bool {
+        self.is_of(other) || self.token().is_some() && self.token() == other.token()
+    }
+
     /// The token's stored bytes, equal for one token in every form that acquires; `None` if no
     /// token is known.
     pub(crate) fn token(&self) -> Option<&[u8]> {
