@@ -76,7 +76,8 @@ impl Semaphore {
     /// than the semaphore has, end it with
     /// [`ConfigError::UnusablePermitsAtOnce`](crate::ConfigError::UnusablePermitsAtOnce). In a
     /// semaphore of more than 64 permits, the granted ones lie within 64 consecutive indexes, where
-    /// the first index follows the last.
+    /// the first index follows the last. There, an attempt is sure to find up to 49 free permits if
+    /// their indexes are consecutive, and a waiter finds more with a later attempt.
     ///
     /// ```
     /// # async fn two(semaphore: quorlock_core::front::Semaphore) -> Result<(), Box<dyn std::error::Error>> {

@@ -255,8 +255,9 @@ impl Context<'_, '_> {
 /// Larger: such an attempt misses more of the free seats that are consecutive.
 const SHORTEST_STRIDE: u16 = 16;
 
-/// The distance between two windows for an attempt that takes this many seats. At the border of two
-/// windows, one of them contains any so many consecutive seats, except if there are very many.
+/// The distance between two windows for an attempt that takes this many seats. Any `take`
+/// consecutive seats are in one window, except if this would need more windows than
+/// [`SHORTEST_STRIDE`] allows.
 fn stride(take: u16) -> u16 {
     (Seats::MOST + 1 - take).max(SHORTEST_STRIDE)
 }

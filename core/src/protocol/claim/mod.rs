@@ -210,8 +210,8 @@ impl Claim {
         }
     }
 
-    /// As [`Claim::is_of`], or both have the same token in different forms: that of a lock, and that
-    /// of the same lock after a downgrade.
+    /// As [`Claim::is_of`], or both have the same token in different forms: that of a lock, and
+    /// that of the same lock after a downgrade.
     pub(crate) fn is_of_same(&self, other: &Self) -> bool {
         self.is_of(other) || self.token().is_some() && self.token() == other.token()
     }
