@@ -1,5 +1,6 @@
 //! One connection alone: what it answers and how often, and how much it keeps.
 
+mod answering;
 mod clearing;
 mod cluster;
 mod discovery;
