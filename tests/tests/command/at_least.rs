@@ -2,9 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock_tests::{eventually, masters};
+use quorlock_tests::{RedisServer, eventually, masters};
 
 use crate::running::{JOB, SHOW, acquire, assert_free, call, run};
+
+/// Waits until two of three masters keep the key for at least `millis`. The third one
+/// has no key if its connection was not open yet when the lock was released.
+fn eventually_kept(masters: &[RedisServer], millis: i64) {
+    eventually(Duration::from_secs(5), "a quorum keeps it", || {
+        masters.iter().filter(|master| master.pttl(JOB) >= millis).count() >= 2
+    });
+}
 
 #[test]
 fn a_short_job_is_not_run_again_before_its_minimum_hold_time_is_over() {
@@ -14,9 +22,8 @@ fn a_short_job_is_not_run_again_before_its_minimum_hold_time_is_over() {
     assert_eq!(first.code, Some(7), "{}", first.err);
     assert!(first.err.contains("released job, and others are kept out for 1."), "{}", first.err);
     assert!(first.took < Duration::from_secs(2), "{:?}", first.took);
-    eventually(Duration::from_secs(5), "all masters have answered", || {
-        masters.iter().all(|master| (1..=2_022).contains(&master.pttl(JOB)))
-    });
+    assert!(masters.iter().all(|master| master.pttl(JOB) <= 2_022));
+    eventually_kept(&masters, 1);
 
     let second = run(&masters, &["-n", "-E", "0", "-q"], &SHOW);
     assert_eq!((second.code, second.out.as_str(), second.err.as_str()), (Some(0), "", ""));
@@ -45,10 +52,7 @@ fn the_minimum_hold_time_may_exceed_the_ttl_and_is_in_the_json() {
         "{}",
         told.err
     );
-    // The command waits only for a quorum, so the last master may follow a moment later.
-    eventually(Duration::from_secs(5), "all masters keep it", || {
-        masters.iter().all(|master| master.pttl(JOB) > 500_000)
-    });
+    eventually_kept(&masters, 500_000);
     let status = call(&masters, &["status", JOB], None);
     assert_eq!(status.code, Some(0), "{}", status.out);
 }
@@ -59,9 +63,7 @@ fn a_lock_that_was_left_held_may_be_kept_as_well() {
     let token = acquire(&masters, &["--ttl", "5s"]);
     let told = call(&masters, &["release", "--keep-for", "10m", JOB], Some(&token));
     assert_eq!((told.code, told.err.as_str()), (Some(0), ""));
-    eventually(Duration::from_secs(5), "all masters keep it", || {
-        masters.iter().all(|master| master.pttl(JOB) > 500_000)
-    });
+    eventually_kept(&masters, 500_000);
     // The key has another value now, so the token does not extend it.
     assert_eq!(call(&masters, &["extend", JOB], Some(&token)).code, Some(75));
     assert_eq!(call(&masters, &["release", JOB], Some(&token)).code, Some(75));

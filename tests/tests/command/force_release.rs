@@ -34,8 +34,9 @@ fn without_a_confirmation_nothing_is_deleted_in_a_pipe() {
         assert_eq!((refused.code, refused.out.as_str()), (Some(64), ""), "{}", refused.err);
         assert!(refused.err.contains("--yes-delete-it-whoever-holds-it"), "{}", refused.err);
     }
-    eventually(std::time::Duration::from_secs(5), "all masters have answered", || {
-        masters.iter().all(|master| master.exists(JOB))
+    // The third one has no key if its connection was not open yet when `acquire` ended.
+    eventually(std::time::Duration::from_secs(5), "a quorum has it", || {
+        masters.iter().filter(|master| master.exists(JOB)).count() >= 2
     });
 }
 
