@@ -93,7 +93,7 @@ impl Trying {
     }
 
     fn asking(&self) -> Asking {
-        Asking { round: self.round, watch: self.watches, waited: self.waited }
+        Asking { round: self.round, watch: self.watches, waited: self.waited, is_open: true }
     }
 
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
@@ -134,13 +134,18 @@ impl Trying {
         let next = masters.find(fresh).or_else(|| MasterId::all(self.votes.len()).find(fresh));
         self.rest_at = next.map(|_| now + cx.effects.config.request_timeout / HEAD_START);
         if let Some(master) = next {
-            cx.take_other_seats(master, self.asking());
+            cx.take_seats(master, self.asking());
         }
     }
 
     pub(super) fn answer(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) -> Next {
         if cx.keys.seating.is_some() {
-            let Some(chosen) = cx.chosen_by(master, answer, self.asking()) else { return Next::Stay };
+            let Some(chosen) = cx.chosen_by(master, answer, self.asking()) else {
+                // The master is at work: the others are not asked yet.
+                let head_start = cx.effects.config.request_timeout / HEAD_START;
+                self.rest_at = self.rest_at.map(|_| cx.effects.now + head_start);
+                return Next::Stay;
+            };
             answer = chosen;
         }
         // If the master has already counted the grant, it answers a raise here, which sets no key.

@@ -123,7 +123,7 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(base: &Base, token: Token, reached: MasterSet) -> Self {
-        let seating = base.targets.as_permit().map(|permit| Box::new(Seating::new(permit, base, token)));
+        let seating = base.targets.as_permit().map(|permit| Box::new(Seating::new(permit, base)));
         let claim = match seating.as_ref().map(|seating| seating.locks()) {
             Some(Some(locks)) => Claim::new(&locks, token, base.is_fenced, None),
             // No seat is chosen yet.

@@ -96,7 +96,7 @@ impl Held {
             return Next::Stay;
         }
         if cx.keys.seating.is_some() {
-            let asking = Asking { round: self.round, watch: false, waited: None };
+            let asking = Asking { round: self.round, watch: false, waited: None, is_open: false };
             let Some(chosen) = cx.chosen_by(master, answer, asking) else { return Next::Stay };
             answer = chosen;
         }

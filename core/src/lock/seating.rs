@@ -23,24 +23,33 @@ pub(super) struct Seating {
     of: u16,
     /// How many seats the attempt takes.
     take: u16,
-    /// The first seat of the window, and its number of seats.
+    /// The first seat of each master's first window.
+    from: u16,
+    /// The name of the wait, if others have overtaken it for too long.
+    wish: Option<Wish>,
+    /// The windows of masters that may have taken any seats of theirs.
+    windows: Vec<Window>,
+    /// Of these masters, those that hold the chosen seats.
+    confirmed: MasterSet,
+    chosen: Option<Seats>,
+}
+
+/// Consecutive seats of which a master is to assign some. A semaphore with more seats than one
+/// request may name has several windows, and each master that assigns goes through all of them.
+/// They overlap, so that free seats on both sides of a border are found.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Window {
+    master: MasterId,
+    /// Its first seat, and its number of seats.
     from: u16,
     length: u16,
     /// The next window begins this many seats later.
     step: u16,
-    /// The claim of all seats of the window.
-    claim: Claim,
-    /// The name of the wait, if others have overtaken it for too long.
-    wish: Option<Wish>,
     /// With how many of the seats neither this window nor an earlier one deals as the first of
     /// those that the attempt takes.
     left: u16,
-    /// Masters that may have taken any seats of the window.
-    taking: MasterSet,
-    /// Earlier windows, with the masters that may have taken seats of them. Seats that such a
-    /// master reports late are not chosen, and their places are counted in the earlier window.
-    earlier: Vec<(MasterSet, Claim)>,
-    chosen: Option<Seats>,
+    /// The claim of all its seats.
+    claim: Claim,
 }
 
 /// How an attempt asks a master to assign seats.
@@ -49,67 +58,55 @@ pub(super) struct Asking {
     pub(super) round: u32,
     pub(super) watch: bool,
     pub(super) waited: Option<Duration>,
+    /// Whether the round is not decided yet.
+    pub(super) is_open: bool,
 }
 
 impl Seating {
-    /// For an attempt at permits with this token.
-    pub(super) fn new((name, of, take): (&Resource, u16, u16), base: &Base, token: Token) -> Self {
+    /// For an attempt at permits.
+    pub(super) fn new((name, of, take): (&Resource, u16, u16), base: &Base) -> Self {
         let seats = base.targets.seats();
-        let mut seating = Self {
+        Self {
             name: name.clone(),
             of,
             take,
             from: first_seat(base, of, take),
-            length: 0,
-            step: 0,
-            claim: Claim::none(),
             wish: base.wish.as_deref().copied(),
-            left: of,
-            taking: MasterSet::EMPTY,
-            earlier: Vec::new(),
+            windows: Vec::new(),
+            confirmed: MasterSet::EMPTY,
             chosen: (seats != Seats::NONE).then_some(seats),
-        };
-        if seating.chosen.is_none() {
-            seating.next_window(token, base.is_fenced);
         }
-        seating
     }
 
-    /// Moves on to the next window: `false` if all have been tried. Windows overlap, so that free
-    /// seats on both sides of a border are found.
-    fn next_window(&mut self, token: Token, fenced: bool) -> bool {
-        if self.left == 0 {
-            return false;
+    /// The window that follows this one, or a master's first one; `None` if it has seen all.
+    fn window_after(
+        &self,
+        last: Option<&Window>,
+        master: MasterId,
+        token: Token,
+        fenced: bool,
+    ) -> Option<Window> {
+        let (from, left) =
+            last.map_or((self.from, self.of), |last| ((last.from + last.step) % self.of, last.left));
+        if left == 0 {
+            return None;
         }
-        if !self.taking.is_empty() {
-            self.earlier.push((self.taking, self.claim.clone()));
-            self.taking = MasterSet::EMPTY;
-        }
-        self.from = (self.from + self.step) % self.of;
-        self.length = (self.left + self.take - 1).min(Seats::MOST).min(self.of);
-        self.step = if self.length == self.of { self.left } else { self.left.min(stride(self.take)) };
-        self.left -= self.step;
-        let seats = (0..self.length).map(|place| self.name.seat(((self.from + place) % self.of).into()));
+        let length = (left + self.take - 1).min(Seats::MOST).min(self.of);
+        let step = if length == self.of { left } else { left.min(stride(self.take)) };
+        let seats = (0..length).map(|place| self.name.seat(((from + place) % self.of).into()));
         let seats = seats.collect::<Vec<_>>();
-        self.claim = Claim::of_seats(&self.name, &seats, self.take, token, fenced, self.wish);
-        true
+        let claim = Claim::of_seats(&self.name, &seats, self.take, token, fenced, self.wish);
+        Some(Window { master, from, length, step, left: left - step, claim })
     }
 
-    /// Another master assigns, which may know of other holders: it begins with the window with
-    /// which the first one began.
-    fn start_again(&mut self, token: Token, fenced: bool) {
-        if self.step + self.left < self.of {
-            // All seats form a circle.
-            self.from = (self.from + self.step + self.left) % self.of;
-            (self.step, self.left) = (0, self.of);
-            self.next_window(token, fenced);
-        }
+    fn window_of(&self, master: MasterId) -> Option<usize> {
+        self.windows.iter().position(|window| window.master == master)
     }
 
     /// The seats of the window with these places, if there are as many as requested.
-    fn seats(&self, places: u64) -> Option<Seats> {
-        let is_in_window = places.checked_shr(self.length.into()).unwrap_or(0) == 0;
-        let seats = Seats::new(self.from, self.of, places).filter(|_| is_in_window);
+    fn seats(&self, window: &Window, places: u64) -> Option<Seats> {
+        let is_in_window = places.checked_shr(window.length.into()).unwrap_or(0) == 0;
+        let seats = Seats::new(window.from, self.of, places).filter(|_| is_in_window);
         seats.filter(|seats| seats.count() == u32::from(self.take))
     }
 
@@ -120,17 +117,6 @@ impl Seating {
     /// The locks of the chosen seats.
     pub(super) fn locks(&self) -> Option<Targets> {
         Some(Targets::of_seats(&self.name, self.chosen?))
-    }
-
-    /// Masters that may have taken any seats of a window, for each window.
-    fn windows(&self) -> impl Iterator<Item = (MasterSet, &Claim)> {
-        let earlier = self.earlier.iter().map(|(masters, claim)| (*masters, claim));
-        earlier.chain([(self.taking, &self.claim)])
-    }
-
-    /// The earlier window from which a master may have taken seats.
-    fn earlier_of(&mut self, master: MasterId) -> Option<&mut (MasterSet, Claim)> {
-        self.earlier.iter_mut().find(|(masters, _)| masters.contains(master))
     }
 }
 
@@ -147,22 +133,20 @@ impl Base {
 impl Context<'_, '_> {
     /// Has a master assign seats.
     pub(super) fn take_seats(&mut self, master: MasterId, asking: Asking) {
-        let Asking { round, watch, waited } = asking;
-        let request = self.request(Some(round), Action::Acquire, self.base.ttl);
+        let (token, fenced) = (self.keys.token, self.base.is_fenced);
         let Some(seating) = &mut self.keys.seating else { return };
-        seating.taking.insert(master);
-        let request = Request { claim: seating.claim.clone(), watch, waited, ..request };
+        let Some(window) = seating.window_after(None, master, token, fenced) else { return };
+        seating.windows.push(window.clone());
         self.keys.reached.insert(master);
-        self.effects.order(MasterSet::only(master), request);
+        self.ask_for(Some(window.claim), master, asking);
     }
 
-    /// Has another master assign seats.
-    pub(super) fn take_other_seats(&mut self, master: MasterId, asking: Asking) {
-        let (token, fenced) = (self.keys.token, self.base.is_fenced);
-        if let Some(seating) = &mut self.keys.seating {
-            seating.start_again(token, fenced);
-        }
-        self.take_seats(master, asking);
+    /// Asks a master for any seats of a window, or for the chosen ones.
+    fn ask_for(&mut self, window: Option<Claim>, master: MasterId, asking: Asking) {
+        let Asking { round, watch, waited, .. } = asking;
+        let request = self.request(Some(round), Action::Acquire, self.base.ttl);
+        let claim = window.unwrap_or_else(|| request.claim.clone());
+        self.effects.order(MasterSet::only(master), Request { claim, watch, waited, ..request });
     }
 
     /// Turns a master's answer into one about the chosen seats, which this answer may choose.
@@ -170,30 +154,19 @@ impl Context<'_, '_> {
     pub(super) fn chosen_by(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Option<Answer> {
         let (token, fenced) = (self.keys.token, self.base.is_fenced);
         let Some(seating) = &mut self.keys.seating else { return Some(answer) };
-        if let Some((masters, claim)) = seating.earlier_of(master) {
-            let claim = claim.clone();
-            if !leaves_open(answer) {
-                masters.remove(master);
-            }
-            if let Answer::Seats { .. } = answer {
-                self.let_go(master, claim);
-                return Some(Answer::No);
-            }
+        let Some(place) = seating.window_of(master) else { return Some(answer) };
+        if leaves_open(answer) {
             return Some(answer);
         }
-        if !seating.taking.contains(master) {
-            return Some(answer);
-        }
+        let window = seating.windows.swap_remove(place);
         match answer {
             Answer::Seats { places, number } => {
-                let seats = seating.seats(places);
+                let seats = seating.seats(&window, places);
                 seating.chosen = seating.chosen.or(seats);
                 if seats.is_none() || seats != seating.chosen {
-                    let claim = seating.claim.clone();
-                    self.let_go(master, claim);
+                    self.let_go(master, window.claim);
                     return Some(Answer::No);
                 }
-                seating.taking.remove(master);
                 let locks = seating.locks()?;
                 self.keys.choose(&locks, fenced);
                 match number {
@@ -206,19 +179,19 @@ impl Context<'_, '_> {
                 }
             }
             Answer::Holder { .. } if seating.chosen.is_none() => {
-                seating.taking.remove(master);
-                if !seating.next_window(token, fenced) {
-                    return Some(answer);
-                }
-                self.take_seats(master, asking);
+                let next = seating.window_after(Some(&window), master, token, fenced);
+                let Some(next) = next else { return Some(answer) };
+                seating.windows.push(next.clone());
+                self.ask_for(Some(next.claim), master, asking);
                 None
             }
-            answer => {
-                if !leaves_open(answer) {
-                    seating.taking.remove(master);
-                }
-                Some(answer)
+            // It has refused a window, and was not asked for the seats that another one has chosen
+            // meanwhile.
+            Answer::Holder { .. } if asking.is_open => {
+                self.ask_for(None, master, asking);
+                None
             }
+            answer => Some(answer),
         }
     }
 
@@ -231,22 +204,35 @@ impl Context<'_, '_> {
         self.keys.forsaken.insert(master);
     }
 
+    /// This master holds the chosen seats: it has extended them, or got them back.
+    pub(super) fn has_chosen_seats(&mut self, master: MasterId) {
+        if let Some(seating) = &mut self.keys.seating {
+            if seating.window_of(master).is_some() {
+                seating.confirmed.insert(master);
+            }
+        }
+    }
+
     /// Orders requests that take the token back, at once or later. If a master may have taken any
-    /// seats of a window, another request names all seats of the window, and keeps none. It comes
-    /// second: such a master may have confirmed the chosen seats since, or got them back.
+    /// seats of a window, its request names all seats of the window, and keeps none: the chosen
+    /// ones are kept on other masters. If it holds the chosen ones, too, the request for these
+    /// comes first.
     pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
-        let is_chosen = seating.chosen().is_some();
-        if is_chosen {
-            self.effects.order(to, request.clone());
+        let mut exactly = to;
+        for Window { master, claim, .. } in seating.windows.iter().filter(|window| to.contains(window.master))
+        {
+            let action = if request.action == Action::Keep { Action::Release } else { request.action };
+            let mut of_window = Request { action, claim: claim.clone(), ..request.clone() };
+            if seating.confirmed.contains(*master) {
+                self.effects.order(MasterSet::only(*master), request.clone());
+                of_window = Request { ticket: None, action: Action::Release, ..of_window };
+            }
+            self.effects.order(MasterSet::only(*master), of_window);
+            exactly.remove(*master);
         }
-        for (taking, claim) in seating.windows() {
-            let of_window = MasterSet::from_bits(to.bits() & taking.bits());
-            let request = match is_chosen {
-                true => Request { ticket: None, action: Action::Release, ..request.clone() },
-                false => request.clone(),
-            };
-            self.effects.order(of_window, Request { claim: claim.clone(), ..request });
+        if seating.chosen().is_some() {
+            self.effects.order(exactly, request);
         }
     }
 }

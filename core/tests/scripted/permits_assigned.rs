@@ -136,3 +136,45 @@ fn a_release_takes_back_the_seat_that_another_master_may_still_assign() {
         assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "slow: {slow}");
     }
 }
+
+#[test]
+fn a_master_that_goes_through_its_windows_is_not_overtaken_by_the_others() {
+    for behind in 0..4 {
+        let mut world = World::of(3);
+        for master in &mut world.masters {
+            // The head start of the first master is three milliseconds.
+            master.delay = ms(2);
+            for seat in 0..behind * 64 {
+                master.hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+            }
+        }
+        let lock = world.acquire(&Acquire { attempts: Some(1), ..wanted(256) });
+        world.pass(ms(40));
+        assert_eq!(granted(&mut world, 0), [(lock, behind * 64)]);
+        assert_eq!(
+            world.masters.iter().map(|master| master.count("TAKE")).sum::<usize>(),
+            behind as usize + 1
+        );
+    }
+}
+
+#[test]
+fn a_master_that_refused_a_window_is_asked_for_the_seat_that_another_one_chose() {
+    let mut world = World::of(3);
+    for master in &mut world.masters {
+        for seat in 0..64 {
+            master.hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+        }
+    }
+    // Each master is the first of some semaphore: whichever it is here answers late.
+    for slow in 0..3 {
+        let mut world = world.clone();
+        world.masters[slow].delay = ms(5);
+        for other in (0..3).filter(|other| *other != slow) {
+            world.masters[other].delay = ms(4);
+        }
+        let lock = world.acquire(&Acquire { attempts: Some(1), ..wanted(128) });
+        world.pass(ms(40));
+        assert_eq!(granted(&mut world, 0), [(lock, 64)], "slow: {slow}");
+    }
+}

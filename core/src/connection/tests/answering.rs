@@ -38,8 +38,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 const REQUEST: Duration = ms(50);
 const CONNECT: Duration = ms(100);
-/// On a connection that drains, is closed, opens twice, and is silent.
-const LONGEST: Duration = ms(2 * 50 + 2 * 100);
+/// A connection that drains with two commands, is closed, opens twice, and is silent.
+const LONGEST: Duration = ms(3 * 50 + 2 * 100 + 50);
 /// How often time passes.
 const TICK: Duration = ms(5);
 
@@ -68,7 +68,11 @@ impl Watched {
             Step::Release(of) if !self.open.is_empty() => {
                 let number = usize::from(of) % self.open.len();
                 if !std::mem::replace(&mut self.is_released[number], true) {
-                    self.alone.submit(Action::Release, u8::try_from(number).unwrap());
+                    let release = request(Action::Release, u8::try_from(number).unwrap());
+                    // Nobody waits any longer for the answer to this acquisition.
+                    self.open[number] = None;
+                    let release = Request { ticket: None, ..release };
+                    connection.submit(&release, &mut Wording::default(), *now, answers);
                 }
             }
             Step::Acquire | Step::Release(_) => {}
@@ -99,6 +103,8 @@ impl Watched {
                 let generation = connection.generation;
                 connection.closed(generation, Cause::Closed, *now, answers);
             }
+            // Each of its answers prolongs the drain.
+            Step::Renew if self.unanswered.len() > 2 => {}
             Step::Renew => {
                 let generation = connection.generation;
                 connection.renew(generation, *now, answers);
