@@ -75,7 +75,10 @@ impl Lock {
     pub(crate) fn hand_over(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
         let resumption = self.resumption();
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return None };
-        held.end_extensions(LossCause::HandedOver, &mut Context { base, keys, effects });
+        let mut cx = Context { base, keys, effects };
+        held.end_extensions(LossCause::HandedOver, &mut cx);
+        // The new holder does not know of them.
+        cx.release_other_seats(cx.keys.reached);
         self.stage = Stage::Over;
         resumption
     }

@@ -110,9 +110,6 @@ impl Held {
         let Some(place) = self.extensions.iter().position(|extension| extension.round == round) else {
             return Next::Stay;
         };
-        if answer == Answer::Yes {
-            cx.has_chosen_seats(master);
-        }
         let Some(extension) = self.extensions.get_mut(place) else { return Next::Stay };
         extension.votes.record(master, answer.holder_vote(cx.keys.is_discounted(master)));
         if extension.stage == Stage::Won {

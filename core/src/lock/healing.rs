@@ -31,7 +31,6 @@ impl Held {
         match answer {
             Answer::Yes => {
                 cx.keys.unproven.remove(master);
-                cx.has_chosen_seats(master);
                 self.unsettled.remove(master);
             }
             // A request that was not sent says nothing about an earlier one, which may have

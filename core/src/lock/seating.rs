@@ -29,8 +29,6 @@ pub(super) struct Seating {
     wish: Option<Wish>,
     /// The windows of masters that may have taken any seats of theirs.
     windows: Vec<Window>,
-    /// Of these masters, those that hold the chosen seats.
-    confirmed: MasterSet,
     chosen: Option<Seats>,
 }
 
@@ -73,7 +71,6 @@ impl Seating {
             from: first_seat(base, of, take),
             wish: base.wish.as_deref().copied(),
             windows: Vec::new(),
-            confirmed: MasterSet::EMPTY,
             chosen: (seats != Seats::NONE).then_some(seats),
         }
     }
@@ -93,10 +90,21 @@ impl Seating {
         }
         let length = (left + self.take - 1).min(Seats::MOST).min(self.of);
         let step = if length == self.of { left } else { left.min(stride(self.take)) };
-        let seats = (0..length).map(|place| self.name.seat(((from + place) % self.of).into()));
-        let seats = seats.collect::<Vec<_>>();
-        let claim = Claim::of_seats(&self.name, &seats, self.take, token, fenced, self.wish);
+        let claim = self.claim_of(self.seats_of(from, length), token, fenced)?;
         Some(Window { master, from, length, step, left: left - step, claim })
+    }
+
+    /// The numbers of consecutive seats; behind the last seat, the first one follows.
+    fn seats_of(&self, from: u16, length: u16) -> impl Iterator<Item = u16> + use<> {
+        let of = self.of;
+        (0..length).map(move |place| (from + place) % of)
+    }
+
+    /// A claim of some of these seats; `None` if there is no seat.
+    fn claim_of(&self, seats: impl Iterator<Item = u16>, token: Token, fenced: bool) -> Option<Claim> {
+        let seats: Vec<_> = seats.map(|seat| self.name.seat(seat.into())).collect();
+        let claim = || Claim::of_seats(&self.name, &seats, self.take, token, fenced, self.wish);
+        (!seats.is_empty()).then(claim)
     }
 
     fn window_of(&self, master: MasterId) -> Option<usize> {
@@ -112,6 +120,10 @@ impl Seating {
 
     pub(super) fn chosen(&self) -> Option<Seats> {
         self.chosen
+    }
+
+    fn has_chosen(&self, seat: u16) -> bool {
+        self.chosen.is_some_and(|seats| seats.numbers().any(|number| number == seat))
     }
 
     /// The locks of the chosen seats.
@@ -204,35 +216,33 @@ impl Context<'_, '_> {
         self.keys.forsaken.insert(master);
     }
 
-    /// This master holds the chosen seats: it has extended them, or got them back.
-    pub(super) fn has_chosen_seats(&mut self, master: MasterId) {
-        if let Some(seating) = &mut self.keys.seating {
-            if seating.window_of(master).is_some() {
-                seating.confirmed.insert(master);
-            }
+    /// Orders requests that take the token back, at once or later. A master that may have taken any
+    /// seats of a window gets one about the chosen seats, too: it may have taken these, or healing
+    /// may have restored them there.
+    pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
+        let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
+        if seating.chosen().is_some() {
+            self.effects.order(to, request);
+            return self.release_other_seats(to);
+        }
+        for window in seating.windows.iter().filter(|window| to.contains(window.master)) {
+            let claim = window.claim.clone();
+            self.effects.order(MasterSet::only(window.master), Request { claim, ..request.clone() });
         }
     }
 
-    /// Orders requests that take the token back, at once or later. If a master may have taken any
-    /// seats of a window, its request names all seats of the window, and keeps none: the chosen
-    /// ones are kept on other masters. If it holds the chosen ones, too, the request for these
-    /// comes first.
-    pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
-        let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
-        let mut exactly = to;
-        for Window { master, claim, .. } in seating.windows.iter().filter(|window| to.contains(window.master))
-        {
-            let action = if request.action == Action::Keep { Action::Release } else { request.action };
-            let mut of_window = Request { action, claim: claim.clone(), ..request.clone() };
-            if seating.confirmed.contains(*master) {
-                self.effects.order(MasterSet::only(*master), request.clone());
-                of_window = Request { ticket: None, action: Action::Release, ..of_window };
-            }
-            self.effects.order(MasterSet::only(*master), of_window);
-            exactly.remove(*master);
-        }
-        if seating.chosen().is_some() {
-            self.effects.order(exactly, request);
+    /// Releases what these masters may have taken beside the chosen seats. It never counts as ours,
+    /// so no answer is awaited.
+    pub(super) fn release_other_seats(&mut self, to: MasterSet) {
+        let Some(seating) = &self.keys.seating else { return };
+        for window in seating.windows.iter().filter(|window| to.contains(window.master)) {
+            let others =
+                seating.seats_of(window.from, window.length).filter(|seat| !seating.has_chosen(*seat));
+            let Some(claim) = seating.claim_of(others, self.keys.token, self.base.is_fenced) else {
+                continue;
+            };
+            let request = self.request(None, Action::Release, self.base.longest_ttl);
+            self.effects.order(MasterSet::only(window.master), Request { claim, ..request });
         }
     }
 }

@@ -1,12 +1,27 @@
 //! Seats that one master assigns and others refuse, or that are assigned too late.
 
-use quorlock_core::{Acquire, Event, ReleaseOutcome};
+use quorlock_core::{Acquire, Event, LockId, ReleaseOutcome};
 
 use super::permits::{granted, seat_of, wanted};
 use super::world::{Flow, World, ms};
 
 fn writes(world: &World) -> usize {
     world.nodes[0].writes.iter().sum()
+}
+
+fn renewed() -> Acquire {
+    Acquire { renew_for: Some(ms(3_600_000)), ..wanted(4) }
+}
+
+/// The permit that the first machine gets.
+fn first_granted(world: &mut World, wanted: &Acquire) -> (LockId, u16) {
+    world.acquire(wanted);
+    loop {
+        if let [one] = granted(world, 0)[..] {
+            break one;
+        }
+        assert!(world.jump());
+    }
 }
 
 #[test]
@@ -38,14 +53,8 @@ fn a_master_that_took_another_seat_never_counts_as_a_holder_of_the_chosen_one() 
         for master in (0..3).filter(|master| *master != slow) {
             world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
         }
-        let renewed = Acquire { healing: true, renew_for: Some(ms(3_600_000)), ..wanted(4) };
-        world.acquire(&renewed);
-        let (_, seat) = loop {
-            if let [one] = granted(&mut world, 0)[..] {
-                break one;
-            }
-            assert!(world.jump());
-        };
+        let healed = Acquire { healing: true, ..renewed() };
+        let (_, seat) = first_granted(&mut world, &healed);
         world.masters[slow].flow = Flow::Free;
         world.pump();
         if seat_of(&world, slow, seat).is_none() {
@@ -77,13 +86,7 @@ fn a_master_that_assigned_without_an_answer_and_holds_the_seat_counts_at_the_rel
     for slow in 0..3 {
         let mut world = World::of(3);
         world.masters[slow].flow = Flow::RepliesHeld;
-        let lock = world.acquire(&Acquire { renew_for: Some(ms(3_600_000)), ..wanted(4) });
-        let (_, seat) = loop {
-            if let [one] = granted(&mut world, 0)[..] {
-                break one;
-            }
-            assert!(world.jump());
-        };
+        let (lock, seat) = first_granted(&mut world, &renewed());
         world.cut(0, slow);
         world.masters[slow].flow = Flow::Free;
         world.pass(ms(5_000));
@@ -97,6 +100,79 @@ fn a_master_that_assigned_without_an_answer_and_holds_the_seat_counts_at_the_rel
         let is_ours = matches!(event, Event::Released { outcome: ReleaseOutcome::StillOurs, .. });
         assert!(is_ours, "slow: {slow}: {event:?}");
     }
+}
+
+#[test]
+fn a_permit_that_a_master_assigned_without_an_answer_stays_as_long_as_those_of_the_others() {
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        world.masters[slow].flow = Flow::RepliesHeld;
+        let (lock, seat) = first_granted(&mut world, &renewed());
+        world.cut(0, slow);
+        world.masters[slow].flow = Flow::Free;
+        // Long enough for a new connection, and too short for a renewal.
+        world.pass(ms(2_000));
+        world.events_now();
+        let kept = world.nodes[0].machine.release_after(lock, ms(60_000), world.now).unwrap();
+        assert!(kept.is_some());
+        world.drain(0);
+        world.pass(ms(40_000));
+        assert!((0..3).all(|master| seat_of(&world, master, seat).is_some()), "slow: {slow}");
+        world.pass(ms(20_000));
+        assert!((0..3).all(|master| world.masters[master].is_empty(world.now)), "slow: {slow}");
+    }
+}
+
+#[test]
+fn a_permit_that_healing_restored_without_an_answer_is_released() {
+    let mut restored = 0;
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        // The slow master takes a seat of its first window; elsewhere all of these are taken.
+        for master in (0..3).filter(|master| *master != slow) {
+            for seat in 0..64 {
+                world.masters[master].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+            }
+        }
+        world.masters[slow].flow = Flow::RepliesHeld;
+        let healed = Acquire { healing: true, renew_for: renewed().renew_for, ..wanted(128) };
+        let (lock, seat) = first_granted(&mut world, &healed);
+        world.cut(0, slow);
+        world.masters[slow].flow = Flow::Free;
+        world.masters[slow].delay = ms(2);
+        let end = world.now + ms(5_000);
+        while seat_of(&world, slow, seat).is_none() && world.jump_until(end) {}
+        restored += usize::from(seat_of(&world, slow, seat).is_some());
+        world.cut(0, slow);
+        world.release(lock);
+        world.pass(ms(1_000));
+        assert!((0..128).all(|seat| seat_of(&world, slow, seat).is_none()), "slow: {slow}");
+    }
+    assert!(restored > 0);
+}
+
+#[test]
+fn a_permit_that_is_handed_over_leaves_no_other_one_behind() {
+    let mut took_another = 0;
+    for slow in 0..3 {
+        let mut world = World::of(3);
+        world.masters[slow].flow = Flow::RepliesHeld;
+        // Elsewhere the first seat is taken, so that the slow master assigns another one.
+        for master in (0..3).filter(|master| *master != slow) {
+            world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
+        }
+        let (lock, seat) = first_granted(&mut world, &renewed());
+        took_another += usize::from(seat_of(&world, slow, 0).is_some());
+        world.cut(0, slow);
+        world.masters[slow].flow = Flow::Free;
+        assert!(world.nodes[0].machine.hand_over(lock, world.now).is_some());
+        world.drain(0);
+        world.pass(ms(1_000));
+        assert!(seat_of(&world, slow, 0).is_none(), "slow: {slow}");
+        let holders = (0..3).filter(|master| seat_of(&world, *master, seat).is_some()).count();
+        assert!(holders >= 2, "slow: {slow}");
+    }
+    assert!(took_another > 0);
 }
 
 #[test]
