@@ -90,7 +90,7 @@ impl Connection {
                 // Earlier requests are still answered here; later ones go to the new owner. If no
                 // node serves the slot, the connection searches again from time to time.
                 if self.is_ready() && (fault == ClusterFault::Moved || self.may_search(now)) {
-                    self.state = State::Draining;
+                    self.state = State::Draining { since: now };
                 }
             }
             ClusterFault::IsNode | ClusterFault::IsNoNode | ClusterFault::NoOwner => {}

@@ -214,7 +214,7 @@ impl Connection {
 
     /// A connection failed before it was ready. Returns whether the next place is asked at once.
     pub(super) fn search_goes_on(&mut self, cause: Cause, now: Instant) -> bool {
-        let was_ready = matches!(self.state, State::Ready | State::Draining);
+        let was_ready = matches!(self.state, State::Ready | State::Draining { .. });
         if let Some(search) = self.search.as_mut().filter(|_| !cause.is_configuration()) {
             search.transient.get_or_insert(cause);
         }

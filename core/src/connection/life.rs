@@ -62,7 +62,7 @@ impl Connection {
     /// A connection without outstanding answers can be lost without harm.
     #[cold]
     pub(super) fn renew_if_drained(&mut self, now: Instant, answers: &mut Answers) {
-        if matches!(self.state, State::Draining) && self.flight.is_empty() {
+        if matches!(self.state, State::Draining { .. }) && self.flight.is_empty() {
             self.abandon(answers);
             self.open(now);
         }
@@ -72,8 +72,14 @@ impl Connection {
     pub(super) fn answers_take_long(&mut self, looked: Instant, now: Instant, answers: &mut Answers) {
         let limit = self.config.request_timeout;
         let silent_since = self.flight.silent_since(self.last_received);
-        if looked >= silent_since + limit {
-            let waited = looked.since(silent_since);
+        // A draining connection sends nothing more: after the limit all its answers are overdue,
+        // and the requests behind them wait for the next connection.
+        let since = match self.state {
+            State::Draining { since } => since.min(silent_since),
+            _ => silent_since,
+        };
+        if looked >= since + limit {
+            let waited = looked.since(since);
             self.give_up(Cause::NoAnswer { waited }, now, answers);
             return;
         }

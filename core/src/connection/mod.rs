@@ -72,9 +72,9 @@ enum State {
     Greeting { since: Instant, handshake: Box<Handshake> },
     /// Requests may be sent.
     Ready,
-    /// A fresh connection replaces it as soon as all answers have come. Requests in the meantime
-    /// wait for the new one.
-    Draining,
+    /// A fresh connection replaces it as soon as all answers have come, or are overdue. Requests in
+    /// the meantime wait for the new one.
+    Draining { since: Instant },
 }
 
 /// One master as the machine sees it.
@@ -213,12 +213,22 @@ impl Connection {
                 Some(self.opening_deadline(since))
             }
             // Nothing more is sent here, so only answers are awaited.
-            State::Draining => self.flight.deadline(self.config.request_timeout, self.last_received),
+            State::Draining { .. } => self.answers_deadline(),
             State::Ready => {
-                let answer = self.flight.deadline(self.config.request_timeout, self.last_received);
-                let due = Instant::first_of(answer, self.next_payment());
+                let due = Instant::first_of(self.answers_deadline(), self.next_payment());
                 if self.config.keep_alive.is_none() { due } else { Instant::first_of(due, self.next_ping()) }
             }
+        }
+    }
+
+    /// When the answers that have not come by then are overdue.
+    #[inline]
+    fn answers_deadline(&self) -> Option<Instant> {
+        let limit = self.config.request_timeout;
+        let overdue = self.flight.deadline(limit, self.last_received);
+        match self.state {
+            State::Draining { since } => Instant::first_of(overdue, Some(since + limit)),
+            _ => overdue,
         }
     }
 
@@ -262,7 +272,7 @@ impl Connection {
     /// A fresh connection will replace this one, without losing requests.
     pub(crate) fn renew(&mut self, generation: u32, now: Instant, answers: &mut Answers) {
         if matches!(self.state, State::Ready) && generation == self.generation {
-            self.state = State::Draining;
+            self.state = State::Draining { since: now };
             self.renew_if_drained(now, answers);
         }
     }
@@ -309,7 +319,7 @@ impl Connection {
                 if !self.debts.is_empty() {
                     self.pay_debts(now, answers);
                 }
-                if matches!(self.state, State::Draining) {
+                if matches!(self.state, State::Draining { .. }) {
                     self.renew_if_drained(now, answers);
                 }
             }
@@ -328,9 +338,8 @@ impl Connection {
             State::Opening { since, .. } | State::Asking { since, .. } | State::Greeting { since, .. } => {
                 self.opening_takes_long(since, now, answers);
             }
-            State::Ready | State::Draining => {
-                let awaited = self.flight.deadline(self.config.request_timeout, self.last_received);
-                if awaited.is_some_and(|deadline| deadline <= looked) {
+            State::Ready | State::Draining { .. } => {
+                if self.answers_deadline().is_some_and(|deadline| deadline <= looked) {
                     self.answers_take_long(looked, now, answers);
                 }
                 self.pay_debts(now, answers);

@@ -63,7 +63,7 @@ impl Connection {
     }
 
     fn reply(&mut self, reply: &Reply<'_>, now: Instant, answers: &mut Answers) -> Result<(), Cause> {
-        if !matches!(self.state, State::Ready | State::Draining) {
+        if !matches!(self.state, State::Ready | State::Draining { .. }) {
             return self.opening_replied(reply, now, answers);
         }
         let Some(sent) = self.flight.pop() else { return Err(Cause::UnexpectedReply) };

@@ -72,7 +72,8 @@ impl Connection {
                 self.await_own(Action::Login, before, now);
             }
             State::Greeting { handshake, .. } => handshake.newer_login = Some(login),
-            State::Resting { .. } | State::Opening { .. } | State::Asking { .. } | State::Draining => {}
+            State::Resting { .. } | State::Opening { .. } | State::Asking { .. } | State::Draining { .. } => {
+            }
         }
     }
 

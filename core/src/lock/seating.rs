@@ -222,8 +222,10 @@ impl Context<'_, '_> {
     pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
         if seating.chosen().is_some() {
-            self.effects.order(to, request);
-            return self.release_other_seats(to);
+            // In this order, so that an acquisition that was never sent is forgotten, and the answer
+            // to the request says what the master has.
+            self.release_other_seats(to);
+            return self.effects.order(to, request);
         }
         for window in seating.windows.iter().filter(|window| to.contains(window.master)) {
             let claim = window.claim.clone();

@@ -209,7 +209,7 @@ impl<E: Entropy> Machine<E> {
             _ if lock.is_fair() => Start::default(),
             Begin::GoOn(bid) => {
                 *place = Place::Front(Some(bid));
-                return self.contend(id, now, |bid, lock, effects| bid.plan_next_attempt(lock, effects));
+                return self.contend(id, now, |bid, lock, effects| bid.go_on(lock, effects));
             }
             Begin::Start(start) if targets.only().is_some() => start,
             Begin::Start(_) => self.contenders.start(targets, now),

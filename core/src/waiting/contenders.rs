@@ -167,13 +167,10 @@ impl Contenders {
         targets.queues().zip(places.iter()).filter_map(ahead).max().unwrap_or(1)
     }
 
-    /// A resource for which the lock with these places waits behind others.
+    /// A queue in which the lock with these places waits behind others.
     pub(crate) fn behind_at<'a>(&self, targets: &'a Targets, places: &Places) -> Option<&'a Resource> {
-        targets
-            .resources()
-            .zip(places.iter())
-            .find(|(_, place)| place.is_some())
-            .map(|(resource, _)| resource)
+        let mut queues = targets.queues().zip(places.iter());
+        queues.find_map(|((resource, _), place)| place.map(|_| resource))
     }
 
     fn known(&self, resource: &Resource) -> Option<&Known> {

@@ -44,10 +44,7 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
-        if lock.targets().is_permit() {
-            // There is no read for permits: a request for one also asks who holds them.
-            (self.listens, self.yields) = (false, false);
-        }
+        self.only_listen_if_there_is_a_read(lock);
         let limit = lock.give_up_at().map(|limit| limit - effects.config.request_timeout);
         let until = start.pause.map(|pause| now + pause);
         match until.filter(|until| limit.is_none_or(|limit| *until < limit)) {
@@ -57,6 +54,19 @@ impl Bid {
                 self.plan = Plan::Pause { until };
                 Ok(())
             }
+        }
+    }
+
+    /// The lock has come to the front, and continues the wait of the one before it.
+    pub(crate) fn go_on(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        self.only_listen_if_there_is_a_read(lock);
+        self.plan_next_attempt(lock, effects);
+    }
+
+    /// There is no read for permits: a request for one also asks who holds them.
+    fn only_listen_if_there_is_a_read(&mut self, lock: &Lock) {
+        if lock.targets().is_permit() {
+            (self.listens, self.yields) = (false, false);
         }
     }
 

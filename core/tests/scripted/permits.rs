@@ -344,3 +344,13 @@ fn a_release_takes_back_any_seat_that_a_slow_master_may_take() {
         assert!((1..4).all(|seat| seat_of(&world, slow, seat).is_none()), "slow: {slow}");
     }
 }
+
+#[test]
+fn a_waiter_for_a_permit_behind_one_without_a_quorum_reports_the_votes_of_the_one_in_front() {
+    let mut world = World::of(3);
+    (0..2).for_each(|master| world.masters[master].flow = Flow::Stopped);
+    world.acquire(&Acquire { timeout: None, ..wanted(1) });
+    world.acquire(&Acquire { timeout: Some(ms(500)), ..wanted(1) });
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+}

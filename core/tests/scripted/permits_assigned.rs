@@ -3,7 +3,7 @@
 use quorlock_core::{Acquire, Event, LockId, ReleaseOutcome};
 
 use super::permits::{granted, seat_of, wanted};
-use super::world::{Flow, World, ms};
+use super::world::{Flow, Reach, World, ms, settings};
 
 fn writes(world: &World) -> usize {
     world.nodes[0].writes.iter().sum()
@@ -253,4 +253,35 @@ fn a_master_that_refused_a_window_is_asked_for_the_seat_that_another_one_chose()
         world.pass(ms(40));
         assert_eq!(granted(&mut world, 0), [(lock, 64)], "slow: {slow}");
     }
+}
+
+#[test]
+fn a_lost_attempt_is_not_concluded_before_a_connecting_master_has_answered() {
+    for held in 1..4 {
+        // Before there is a connection, the first of all masters is to assign.
+        let mut world = World::cold(settings(4));
+        world.masters[0].reach = Reach::Ignores;
+        for seat in 0..2 {
+            world.masters[held].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+        }
+        world.masters[1 + held % 3].reach = Reach::Refuses;
+        world.acquire(&Acquire { attempts: Some(1), ..wanted(2) });
+        world.pass(ms(60));
+        let events = world.events_now();
+        assert!(events.is_empty(), "held: {held}: {events:?}");
+    }
+}
+
+#[test]
+fn a_permit_that_a_slow_master_gives_to_a_caller_whose_time_is_over_goes_to_another_one() {
+    let mut world = World::of(3);
+    for master in &mut world.masters {
+        master.hold_by_another("quorlock:seat:0/{gpu}", None);
+        master.delay = ms(10);
+    }
+    world.acquire(&Acquire { timeout: Some(ms(5)), ..wanted(2) });
+    let waits = world.acquire(&wanted(2));
+    world.refusal();
+    world.pass(ms(400));
+    assert_eq!(granted(&mut world, 0), [(waits, 1)]);
 }

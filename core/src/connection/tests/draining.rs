@@ -58,6 +58,25 @@ fn what_waits_for_the_next_connection_is_answered_if_the_draining_one_is_silent(
 }
 
 #[test]
+fn what_waits_for_the_next_connection_is_answered_if_the_draining_one_is_slow_but_never_silent() {
+    let mut alone = Alone::ready(one());
+    for number in 1..=4 {
+        alone.submit(Action::Acquire, number);
+    }
+    alone.written();
+    let Alone { connection, answers, now } = &mut alone;
+    connection.renew(1, *now, answers);
+    alone.submit(Action::Acquire, 5);
+    for _ in 0..2 {
+        alone.pass(ms(20));
+        alone.hear(b"+OK\r\n");
+    }
+    assert_eq!(alone.rounds(), [1, 2]);
+    alone.pass(ms(10));
+    assert_eq!(alone.rounds(), [1, 2, 3, 4, 5]);
+}
+
+#[test]
 fn no_acquisition_is_sent_behind_its_release_after_a_draining_connection_was_silent() {
     let mut alone = draining();
     alone.pass(ms(50));
