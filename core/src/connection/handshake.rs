@@ -11,10 +11,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Warning;
 use super::cluster::{self, encode_forget};
 use super::replies::read_standing;
 use super::wording::NativeRelease;
+use super::{Warning, tracking};
 use crate::endpoint::{Endpoint, Login};
 use crate::protocol::{Cause, ClusterFault, Config, EvictionPolicy, Fleet, SentinelFault};
 use crate::wire::{
@@ -182,9 +182,9 @@ impl Handshake {
                 self.run_id = field(info, b"run_id").and_then(|id| id.try_into().ok());
                 let uptime = field(info, b"uptime_in_seconds").map(std::str::from_utf8);
                 self.uptime = uptime.and_then(|uptime| uptime.ok()?.parse().ok()).map(Duration::from_secs);
-                let [redis, valkey] =
-                    [b"redis_version".as_slice(), b"valkey_version"].map(|name| field(info, name));
-                self.native_release = NativeRelease::of(redis, valkey);
+                let redis = field(info, b"redis_version");
+                self.native_release = NativeRelease::of(redis, field(info, b"valkey_version"));
+                self.warnings.extend(tracking::echoes(redis));
             }
             (Step::InfoReplication, Reply::Bulk(info)) => {
                 if field(info, b"role").is_some_and(|role| role != b"master") {

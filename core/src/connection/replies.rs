@@ -8,9 +8,9 @@ use bytes::Buf;
 
 use super::flight::Sent;
 use super::handshake::Progress;
-use super::tracking::News;
+use super::tracking::{News, Tracking};
 use super::wording::Form;
-use super::{Connection, State};
+use super::{Connection, State, Warning};
 use crate::protocol::{
     Action, Ahead, Answer, Cause, ClusterFault, Fate, FencingToken, Fleet, MasterId, Request, Said, Sentinel,
     Ticket, Ttl,
@@ -209,6 +209,9 @@ impl Connection {
         };
         self.identity = handshake.run_id;
         self.warnings = std::mem::take(&mut handshake.warnings);
+        if self.warnings.contains(&Warning::TrackingEchoes) {
+            self.tracking = Tracking::Denied;
+        }
         self.known = handshake.loaded;
         self.native_release = handshake.native_release;
         self.alone = handshake.alone;

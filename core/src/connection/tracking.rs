@@ -48,6 +48,17 @@ pub(super) enum Tracking {
 /// How long tracking stays on after the last wait: turning it on and off costs a request each.
 const LINGERS: Duration = Duration::from_secs(5);
 
+/// The warning if a Redis of this version also notifies of what the connection's own scripts
+/// change, although NOLOOP is on. It sends that behind the script's reply, so a waiter would take
+/// each of its own requests for a release, and ask again at once.
+pub(super) fn echoes(redis_version: Option<&[u8]>) -> Option<Warning> {
+    let number = |part: &str| part.parse::<u32>().ok();
+    let mut parts = std::str::from_utf8(redis_version?).ok()?.split('.').map(number);
+    let version = [(); 3].map(|()| parts.next().flatten());
+    let echoes = matches!(version, [Some(6), Some(2), Some(..8)] | [Some(7), Some(0), Some(..5)]);
+    echoes.then_some(Warning::TrackingEchoes)
+}
+
 impl Connection {
     /// Before a request is sent: a waiter's request needs tracking.
     pub(super) fn track(&mut self, watch: bool, now: Instant, answers: &mut Answers) {
@@ -143,5 +154,30 @@ impl Connection {
             answers.tell(self.id, News::Deaf);
         }
         self.tracking = Tracking::Off;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_notify_of_own_scripts_are_recognized() {
+        let warned = Some(Warning::TrackingEchoes);
+        for (version, warning) in [
+            ("6.0.16", None),
+            ("6.2.0", warned),
+            ("6.2.7", warned),
+            ("6.2.8", None),
+            ("7.0.0", warned),
+            ("7.0.4", warned),
+            ("7.0.5", None),
+            ("7.2.4", None),
+            ("7", None),
+            ("8.0.0-rc1", None),
+        ] {
+            assert_eq!(echoes(Some(version.as_bytes())), warning, "{version}");
+        }
+        assert_eq!(echoes(None), None);
     }
 }

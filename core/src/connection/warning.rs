@@ -14,6 +14,10 @@ pub enum Warning {
     ScriptLoadDenied,
     /// CLIENT TRACKING is denied: waiters poll, because the master does not notify them.
     TrackingDenied,
+    /// Waiters poll, because notifications of this version are no use to them: it also notifies
+    /// them of what their own requests change (Redis 6.2.0 to 6.2.7 and 7.0.0 to 7.0.4, pull
+    /// request 11052 of Redis). Update the server.
+    TrackingEchoes,
     /// The restart guard is on, and the master had replicas when the connection was opened, which
     /// its URL does not declare. The guard alone does not cover a promotion while this master is
     /// still running (a split brain): both servers vote then, and two clients may hold one lock.

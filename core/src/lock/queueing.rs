@@ -12,9 +12,7 @@
 use super::clearing::Clearing;
 use super::context::Context;
 use super::{Effects, Lock, Phase, Report, Stage};
-use crate::protocol::{
-    Action, Answer, Cause, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request,
-};
+use crate::protocol::{Action, Answer, Fate, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request};
 
 /// The state of fair waiting.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -35,6 +33,9 @@ pub(super) struct Queueing {
     raised: MasterSet,
     /// Masters that may have the place.
     placed: MasterSet,
+    /// Of these, the ones that could not have it before all were last asked: if that request is not
+    /// sent, they do not have it.
+    added: MasterSet,
     /// Masters that have answered since all were last asked.
     answered: MasterSet,
     /// Masters on which it is first, and waits only for the key.
@@ -48,6 +49,7 @@ impl Queueing {
 
     /// Notes that all masters are asked to enter or keep the place.
     fn asks_all(&mut self, all: MasterSet) {
+        self.added = all.without(self.placed);
         (self.placed, self.answered) = (all, MasterSet::EMPTY);
     }
 
@@ -72,9 +74,11 @@ impl Queueing {
                     self.first.remove(master);
                 }
             }
-            // The master has the place, but does not report its number.
-            Answer::Yes | Answer::Counted(_) | Answer::Failed { cause: Cause::Quarantined { .. }, .. } => {
-                self.answered.insert(master);
+            // The master may have the place, but does not report its number.
+            Answer::Yes | Answer::Counted(_) => self.answered.insert(master),
+            Answer::Failed { cause, .. } if cause.is_no_vote_yet() => self.answered.insert(master),
+            Answer::Failed { fate: Fate::NotSent, .. } if self.added.contains(master) => {
+                self.placed.remove(master);
             }
             _ => {}
         }

@@ -183,6 +183,11 @@ impl Cause {
         }
     }
 
+    /// Whether the master has answered, and will vote later.
+    pub(crate) fn is_no_vote_yet(self) -> bool {
+        matches!(self, Self::Quarantined { .. } | Self::Alone { .. } | Self::Unconfirmed { .. })
+    }
+
     /// Returns the cause as text for this master: with the path of its password file if that is the
     /// reason.
     pub fn at(self, master: &Endpoint) -> impl fmt::Display {

@@ -12,7 +12,7 @@
 use super::bid::{Bid, Plan};
 use super::masters::{Key, Masters};
 use crate::lock::{Effects, Lock, State};
-use crate::protocol::{Cause, MasterId, QueuePlace, Vote};
+use crate::protocol::{MasterId, QueuePlace, Vote};
 use crate::time::Instant;
 
 impl Bid {
@@ -136,8 +136,10 @@ impl Bid {
 
 /// How many masters have answered, even if only that they do not vote yet.
 fn answered(votes: &[Vote]) -> usize {
-    let has_answered = |vote: &&Vote| {
-        matches!(vote, Vote::Granted | Vote::HeldByAnother { .. } | Vote::Failed(Cause::Quarantined { .. }))
+    let has_answered = |vote: &&Vote| match vote {
+        Vote::Granted | Vote::HeldByAnother { .. } => true,
+        Vote::Failed(cause) => cause.is_no_vote_yet(),
+        _ => false,
     };
     votes.iter().filter(has_answered).count()
 }

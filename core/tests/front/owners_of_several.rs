@@ -183,6 +183,25 @@ fn a_batch_request_whose_caller_gives_up_continues_for_a_request_of_a_part() {
 }
 
 #[test]
+fn a_batch_request_whose_caller_gives_up_is_not_kept_for_an_earlier_request_of_a_part() {
+    let (locker, driver, owner) = start();
+    let outer = locker.lock("a").wait().unwrap();
+    let mut part = Task::start(owner.lock("a"));
+    let all = Task::start(owner.lock_all(["a", "b"]));
+    drop(all);
+    driver.settle();
+    // Nobody wants it any more.
+    let other = locker.lock("b").attempts(1).wait().unwrap();
+    drop(outer);
+    driver.settle();
+    assert_eq!(names(&part.guard()), ["a"]);
+    drop(other);
+    driver.settle();
+    assert_eq!((locker.report().waiting, driver.keys(0)), (0, 0));
+    driver.end();
+}
+
+#[test]
 fn a_grant_refuses_requests_of_its_owner_that_include_other_resources_too() {
     let (locker, driver, owner) = start();
     let mut one = Task::start(owner.lock("b"));

@@ -307,3 +307,20 @@ fn a_place_that_a_master_does_not_know_yet_gets_the_number_of_the_quorum() {
     let first = granted(&mut world);
     assert!(first == [1] || first == [2], "{first:?}, {second:?}, {third:?}");
 }
+
+#[test]
+fn a_master_that_was_never_asked_for_a_place_gets_no_request_to_remove_it() {
+    let mut world = World::cold(settings(3));
+    world.masters[2].reach = Reach::Refuses;
+    world.pump();
+    for _ in 0..5 {
+        let lock = world.hold(&fair());
+        world.release(lock);
+        world.next_event();
+        world.pass(ms(5));
+    }
+    world.masters[2].reach = Reach::Accepts;
+    world.pass(ms(5_000));
+    assert_eq!((world.masters[2].count("LEAVE"), places(&world, 2)), (0, 0));
+    assert!(world.masters[0].count("LEAVE") > 0, "{:?}", world.masters[0].executed);
+}

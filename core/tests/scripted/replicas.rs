@@ -6,6 +6,7 @@ use quorlock_core::{
     Acquire, AcquireError, BootstrapError, Config, ConfigBuilder, Event, ExtendError, LossCause, Vote,
 };
 
+use super::fair::places;
 use super::world::master::wall_clock;
 use super::world::{Flow, KEY, REQUEST_TIMEOUT, World, ms, one_try, wanted};
 
@@ -321,4 +322,24 @@ fn a_quorum_is_possible_without_the_group_whose_replica_is_down() {
     let error = world.refusal();
     let granted = error.ballot().unwrap().votes().filter(|(_, vote)| *vote == Vote::Granted);
     assert_eq!(granted.count(), 1, "{error}");
+}
+
+#[test]
+fn a_fair_waiter_keeps_its_place_while_replicas_do_not_follow() {
+    let mut world = open(&[1]);
+    let held = world.hold(&wanted(ms(10_000)));
+    world.add_node(declared(&[1]).build().unwrap(), 3);
+    world.pump();
+    world.acquire_by(1, &Acquire { fair: true, timeout: None, ..wanted(ms(10_000)) });
+    world.pump();
+    assert_eq!(places(&world, 0), 1);
+    world.masters[0].server.set_following(0, 0);
+    world.release(held);
+    for _ in 0..6 {
+        world.pass(ms(100));
+        assert_eq!(places(&world, 0), 1);
+    }
+    world.masters[0].server.set_following(1, 1);
+    world.pass(ms(1_000));
+    assert!(!world.granted(1).is_empty());
 }

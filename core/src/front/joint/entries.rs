@@ -126,13 +126,14 @@ impl Entries {
         first.map(|first| (first.id, Arc::clone(&first.slot)))
     }
 
-    /// Other requests that still have a caller and that this one's grant would serve.
+    /// Later requests that still have a caller and that this one's grant would serve. Earlier ones
+    /// do not wait for this one.
     pub(super) fn served_by<'a>(&'a self, seeker: &'a Seeker) -> impl Iterator<Item = &'a Seeker> {
-        let is_served = |other: &&Seeker| {
-            other.id != seeker.id && !other.is_adopted && seeker.targets.covers(&other.targets)
+        let is_served = |other: &&Seeker| !other.is_adopted && seeker.targets.covers(&other.targets);
+        let behind = |resource| self.of(resource).skip_while(|other| other.id != seeker.id).skip(1);
+        let first_of = move |resource: &'a Resource| {
+            behind(resource).filter(move |other| other.targets.first() == resource)
         };
-        let first_of =
-            |resource: &'a Resource| self.of(resource).filter(move |other| other.targets.first() == resource);
         seeker.targets.resources().flat_map(first_of).filter(is_served)
     }
 
