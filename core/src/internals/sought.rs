@@ -190,7 +190,7 @@ impl Sought {
 
     /// Whether a quorum of masters has answered since all were last asked to keep its place.
     pub fn keeps_its_place(&self, config: &Config) -> bool {
-        self.lock.keeps_its_place(config.quorum)
+        self.lock.keeps_its_place(0, config.quorum)
     }
 
     /// The index of its permit, once one is chosen.

@@ -106,10 +106,11 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
     }
 
-    /// Whether a quorum of masters has answered since all were last asked to keep its place.
-    pub(crate) fn keeps_its_place(&self, quorum: Quorum) -> bool {
+    /// Whether a quorum of masters has answered since all were last asked to keep its place, if as
+    /// many as `outstanding` still answer.
+    pub(crate) fn keeps_its_place(&self, outstanding: usize, quorum: Quorum) -> bool {
         let answered = self.base.queueing.as_ref().map(|queueing| queueing.answered);
-        answered.is_some_and(|answered| answered.iter().count() >= quorum.needed())
+        answered.is_some_and(|answered| answered.iter().count() + outstanding >= quorum.needed())
     }
 
     /// After a lost round: masters that have the place with another number than the one that

@@ -9,6 +9,8 @@
 //! leaves the queue where it can, waits like an ordinary waiter, and enters again when a quorum
 //! answers.
 
+use std::sync::Arc;
+
 use super::bid::{Bid, Plan};
 use super::masters::{Key, Masters};
 use crate::lock::{Effects, Lock, State};
@@ -34,8 +36,13 @@ impl Bid {
             return;
         }
         if lock.queue_place().is_some() {
+            // A round that was lost early may be answered by more masters before the place must be
+            // renewed.
+            let is_outstanding = |vote: &&Vote| **vote == Vote::Outstanding;
+            let votes = self.waiting().map(|waiting| Arc::clone(&waiting.votes));
+            let outstanding = votes.map_or(0, |votes| votes.iter().filter(is_outstanding).count());
             // A queue does not keep new sharers out. If sharers hold the lock, a mark does that.
-            if lock.keeps_its_place(quorum) && !self.meets_sharers(lock) {
+            if lock.keeps_its_place(outstanding, quorum) && !self.meets_sharers(lock) {
                 lock.agree_on_number(effects);
                 // The place's life may have begun when the round did.
                 self.renews_at = Some(effects.now.max(since + QueuePlace::RENEWED_EACH));
@@ -77,7 +84,7 @@ impl Bid {
         if !is_due || lock.state() != State::Sought || !matches!(self.plan, Plan::Waiting(_)) {
             return;
         }
-        if lock.keeps_its_place(effects.config.quorum) {
+        if lock.keeps_its_place(0, effects.config.quorum) {
             lock.stay(effects);
             self.renews_at = Some(now + QueuePlace::RENEWED_EACH);
         } else {

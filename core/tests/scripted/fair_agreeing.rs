@@ -1,6 +1,6 @@
 //! Processes that wait fairly agree on one order, even if messages come late.
 
-use quorlock_core::{Acquire, AcquireError, Event, LockId};
+use quorlock_core::{Acquire, AcquireError, Event, LockId, Ttl};
 
 use super::fair::{fair, granted, places, processes};
 use super::world::{Flow, Reach, World, ms, settings};
@@ -100,4 +100,24 @@ fn a_single_try_does_not_wait_for_a_silent_master() {
     world.masters[2].flow = Flow::Free;
     world.pump();
     assert!((0..3).all(|master| places(&world, master) == 1), "the holder's");
+}
+
+#[test]
+fn a_waiter_with_a_slow_link_keeps_its_place_while_a_master_is_down() {
+    let mut world = World::cold(settings(3));
+    world.masters[2].reach = Reach::Refuses;
+    // Longer than half of the timeout of requests, after which a lost round ends.
+    world.masters[1].delay = ms(40);
+    world.pump();
+    world.pass(ms(200));
+    world.add_node(settings(3).build().unwrap(), 7);
+    world.pass(ms(200));
+    world.hold(&Acquire { fair: false, ttl: Ttl::new(ms(60_000)).unwrap(), ..fair() });
+    world.acquire_by(1, &fair());
+    world.pass(ms(100));
+    for _ in 0..20 {
+        world.pass(ms(100));
+        assert_eq!((places(&world, 0), places(&world, 1)), (1, 1));
+    }
+    assert_eq!(world.masters[0].count("LEAVE"), 0);
 }
