@@ -63,6 +63,7 @@ impl Lock {
             return false;
         }
         if !base.targets.is_shared() {
+            Context { base, keys, effects }.unmark_held();
             base.targets = base.targets.downgraded();
             keys.change_form(base);
             held.extend_anew(&mut Context { base, keys, effects });

@@ -248,6 +248,17 @@ impl Context<'_, '_> {
         }
     }
 
+    /// Removes the marks of the wait, but not the token: the lock lets readers in from now on.
+    pub(super) fn unmark_held(&mut self) {
+        let Some(wish) = self.base.wish.take() else { return };
+        // A token that no master has. Without one, the marks stay until they expire.
+        let Ok(nobody) = self.effects.fresh_token() else { return };
+        let claim = Claim::new(&self.base.targets, nobody, false, Some(*wish));
+        let request = self.request(None, Action::Release, self.base.longest_ttl);
+        let all = MasterSet::all(self.effects.config.masters.len());
+        self.effects.order(all, Request { claim, ..request });
+    }
+
     pub(super) fn ballot(&self, votes: Vec<Vote>) -> Ballot {
         self.base.ballot(Some(votes.into()), self.effects)
     }

@@ -262,3 +262,22 @@ fn answers_to_a_writer_are_ignored_after_its_downgrade_to_a_reader() {
     world.pass(ms(1_000));
     assert_eq!(world.nodes[0].events.pop_front(), None, "the lock is held");
 }
+
+#[test]
+fn a_writer_that_becomes_a_reader_lets_others_in_at_once() {
+    let (mut world, reader) = behind_a_reader(&write(&["x"]));
+    world.pass(ms(300));
+    assert_eq!(marked(&world), 3);
+    world.release(reader);
+    let writer = next_granted(&mut world, 1);
+    let waits = world.acquire(&read("x"));
+    world.pass(ms(50));
+    let now = world.now;
+    assert!(world.nodes[1].machine.downgrade(writer, now));
+    world.drain(1);
+    world.pump();
+    assert_eq!(marked(&world), 0);
+    world.pass(ms(200));
+    assert_eq!(world.granted(0), [waits]);
+    assert!(world.nodes[1].machine.resumption(writer).is_some(), "the lock is held");
+}
