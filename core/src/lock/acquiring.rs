@@ -259,9 +259,11 @@ impl Trying {
     fn lost(&mut self, last: Option<(MasterId, Answer)>, cx: &mut Context<'_, '_>) -> LostRound {
         let votes = self.votes.take_of(cx.keys.reached);
         cx.base.skip_seats(cx.keys.seating.as_ref().and_then(|seating| seating.chosen()));
-        // A master that has named the holder has not set our key, and needs no read.
+        // A master that has named the holder has not set our key, and needs no read, except if the
+        // round did not ask it for a notification.
+        let is_watched = self.watches || cx.keys.seating.is_some() || !cx.base.may_try_again();
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
-            if matches!(vote, Vote::HeldByAnother { holder: Some(_), .. }) {
+            if is_watched && matches!(vote, Vote::HeldByAnother { holder: Some(_), .. }) {
                 cx.keys.reached.remove(master);
             }
         }

@@ -74,7 +74,7 @@ impl LostRound {
             // so no answer of it is awaited.
             let answers = cx.keys.reached.contains(master);
             match vote {
-                Vote::HeldByAnother { .. } if answers => awaited.insert(master),
+                Vote::HeldByAnother { holder: None, .. } if answers => awaited.insert(master),
                 Vote::Outstanding if is_undecided && answers => {
                     *vote = Vote::Failed(Cause::NoAnswer { waited: now.since(since) });
                 }

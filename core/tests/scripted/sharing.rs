@@ -281,3 +281,23 @@ fn a_writer_that_becomes_a_reader_lets_others_in_at_once() {
     assert_eq!(world.granted(0), [waits]);
     assert!(world.nodes[1].machine.resumption(writer).is_some(), "the lock is held");
 }
+
+#[test]
+fn waiters_of_every_kind_are_notified_from_their_first_refusal_on() {
+    let kinds = [
+        Acquire { fenced: true, ..write(&["x"]) },
+        read("x"),
+        write(&["x", "y"]),
+        wanted(&[Target::write("y"), Target::read("x")]),
+    ];
+    for (place, kind) in kinds.iter().enumerate() {
+        let mut world = two_processes();
+        let held = world.acquire(&write(&["x"]));
+        assert_eq!(next_granted(&mut world, 0), held);
+        let waits = world.acquire_by(1, kind);
+        world.pass(ms(10));
+        world.release(held);
+        world.pump();
+        assert_eq!(world.granted(1), [waits], "{place}");
+    }
+}
