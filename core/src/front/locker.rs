@@ -128,7 +128,8 @@ impl Locker {
     /// is [`Guard::release_after`](super::Guard::release_after), counted from now, because this
     /// locker does not know when the lock was granted.
     ///
-    /// The future's errors are [`ReleaseError`]'s.
+    /// A shared lock is not kept: the future ends with [`ReleaseError::NotOurs`], and the lock with
+    /// its TTL; use [`Locker::release`] for it. The future's other errors are [`ReleaseError`]'s.
     ///
     /// # Cancel safety
     /// This call itself requests the release. Dropping the future only forgoes the outcome.
