@@ -124,12 +124,11 @@ impl Locker {
         self.send_release(targets, lock.token, None)
     }
 
-    /// Releases a lock that was handed over, by its token, but keeps its keys for `remaining`. It
-    /// is [`Guard::release_after`](super::Guard::release_after), counted from now, because this
-    /// locker does not know when the lock was granted.
+    /// Releases a lock that was handed over, but keeps its keys for `remaining` from now: this
+    /// locker cannot count from the grant, as [`Guard::release_after`](super::Guard) does.
     ///
     /// A shared lock is not kept: the future ends with [`ReleaseError::NotOurs`], and the lock with
-    /// its TTL; use [`Locker::release`] for it. The future's other errors are [`ReleaseError`]'s.
+    /// its TTL; use [`Locker::release`] for it. Other errors are [`ReleaseError`]'s.
     ///
     /// # Cancel safety
     /// This call itself requests the release. Dropping the future only forgoes the outcome.

@@ -222,8 +222,8 @@ impl Context<'_, '_> {
     pub(super) fn order_back(&mut self, to: MasterSet, request: Request) {
         let Some(seating) = &self.keys.seating else { return self.effects.order(to, request) };
         if seating.chosen().is_some() {
-            // In this order, so that an acquisition that was never sent is forgotten, and the answer
-            // to the request says what the master has.
+            // In this order, so that an acquisition that was never sent is forgotten, and the
+            // answer to the request says what the master has.
             self.release_other_seats(to);
             return self.effects.order(to, request);
         }
