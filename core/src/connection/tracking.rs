@@ -130,12 +130,10 @@ impl Connection {
             Answer::Yes if request.action == Action::Undo => request.claim.has_neighbours(),
             Answer::Yes => request.action.changes_held_key(),
             // A release of several keys deletes those that are ours, even if others are not. So
-            // does an undo of any seats.
-            Answer::No | Answer::Holder { .. } => match request.action {
-                Action::Release => request.claim.has_neighbours(),
-                Action::Undo => request.claim.takes_some(),
-                _ => false,
-            },
+            // does an undo, but two local waiters would wake each other with theirs without end.
+            Answer::No | Answer::Holder { .. } => {
+                request.action == Action::Release && request.claim.has_neighbours()
+            }
             _ => false,
         };
         if is_change {

@@ -184,11 +184,6 @@ impl Claim {
         self.as_all().is_some_and(AllClaim::reads)
     }
 
-    /// Whether an acquisition takes only some of the targets.
-    pub(crate) fn takes_some(&self) -> bool {
-        self.as_all().is_some_and(AllClaim::takes_some)
-    }
-
     /// Whether other locks of this process may ask for its keys at the same time.
     pub(crate) fn has_neighbours(&self) -> bool {
         self.one_resource().is_none() || self.resources().any(Resource::is_seat)
