@@ -15,7 +15,7 @@ pub use self::sought::{Around, Sought};
 use crate::front::Port;
 pub use crate::lock::Order;
 pub use crate::protocol::{Action, Ahead, Answer, Claim, Fate, Request, Sentinel, Ticket, Wish};
-use crate::protocol::{ConfigBuilder, LockId, QueuePlace, Resumption, Targets, Token};
+use crate::protocol::{ConfigBuilder, LockId, QueuePlace, Resource, Resumption, Targets, Token};
 use crate::time::Instant;
 pub use crate::wire::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
@@ -34,13 +34,16 @@ pub fn seats_of(targets: &Targets) -> Vec<u16> {
     targets.seats().numbers().collect()
 }
 
-/// Returns the possible claims of a request for one permit: any of the seats, then each of them in
-/// order.
-pub fn claims_of_permit(targets: &Targets, token: Token, fenced: bool) -> Vec<Claim> {
+/// Returns the possible claims of a request for one of at most two permits, each with the seat that
+/// it is about: any seat, exactly one, or the other one than the chosen one.
+pub fn claims_of_permit(targets: &Targets, token: Token, fenced: bool) -> Vec<(Claim, Option<u8>)> {
     let Some((name, of, _)) = targets.as_permit() else { return Vec::new() };
     let seats: Vec<_> = (0..of).map(|seat| name.seat(seat.into())).collect();
-    let each = seats.iter().map(|seat| Claim::new(&seat.clone().into(), token, fenced, None));
-    std::iter::once(Claim::of_seats(name, &seats, 1, token, fenced, None)).chain(each).collect()
+    let any_of = |seats: &[Resource]| Claim::of_seats(name, seats, 1, token, fenced, None);
+    let exactly = |seat: &Resource| Claim::new(&seat.clone().into(), token, fenced, None);
+    let each = (0..).zip(&seats).map(|(number, seat)| (exactly(seat), Some(number)));
+    let other = (0..).zip(seats.chunks(1)).map(|(number, seat)| (any_of(seat), Some(number)));
+    std::iter::once((any_of(&seats), None)).chain(each).chain(other).collect()
 }
 
 /// Returns the claim of an attempt at one resource with this place in its queue; `None` for several

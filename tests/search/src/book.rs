@@ -98,9 +98,9 @@ impl Book {
                 let token = Token::from_bytes([client * TOKENS + attempt; Token::BYTES]);
                 let item = Item::new(Action::Acquire, attempt, 0, 0);
                 if scenario.permits {
-                    let any = claims_of_permit(targets, token, scenario.fenced).into_iter();
-                    let forms = std::iter::once(Form::Sought).chain((0..).map(Form::Seat));
-                    claims.extend(any.zip(forms).map(|(claim, form)| (claim, item.formed(form))));
+                    let all = claims_of_permit(targets, token, scenario.fenced).into_iter();
+                    let form_of = |seat: Option<u8>| seat.map_or(Form::Sought, Form::Seat);
+                    claims.extend(all.map(|(claim, seat)| (claim, item.formed(form_of(seat)))));
                     continue;
                 }
                 claims.push((Claim::new(targets, token, scenario.fenced, None), item));
