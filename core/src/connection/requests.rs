@@ -91,7 +91,8 @@ impl Connection {
                 other.request.action == Action::Acquire && other.request.claim.is_of_same(&request.claim)
             };
             let acquisition = self.queued.iter().position(acquires);
-            if request.action != Action::Undo {
+            // Nobody waits for the vote that an undo without a ticket takes back.
+            if request.action != Action::Undo || request.ticket.is_none() {
                 self.forget_queued(&request.claim, answers);
             } else if let Some(queued) = acquisition.and_then(|place| self.queued.get_mut(place)) {
                 queued.undo = Some(request.clone());

@@ -9,7 +9,7 @@ use super::holding::Held;
 use super::seating::Asking;
 use super::{NOTICE, Next};
 use crate::protocol::{
-    Action, Answer, Cause, Decision, MasterId, MasterSet, QueuePlace, Request, Vote, Votes,
+    Action, Answer, Cause, Decision, MasterId, MasterSet, QueuePlace, Request, Sentinel, Vote, Votes,
 };
 use crate::time::Instant;
 
@@ -260,10 +260,11 @@ impl Trying {
         let votes = self.votes.take_of(cx.keys.reached);
         cx.base.skip_seats(cx.keys.seating.as_ref().and_then(|seating| seating.chosen()));
         // A master that has named the holder has not set our key, and needs no read, except if the
-        // round did not ask it for a notification.
+        // round did not ask it for a notification. A read does not look at a waiting writer's mark.
         let is_watched = self.watches || cx.keys.seating.is_some() || !cx.base.may_try_again();
         for (master, vote) in MasterId::all(votes.len()).zip(&votes) {
-            if is_watched && matches!(vote, Vote::HeldByAnother { holder: Some(_), .. }) {
+            let Vote::HeldByAnother { holder: Some(holder), .. } = vote else { continue };
+            if is_watched || *holder == Sentinel::WANTED {
                 cx.keys.reached.remove(master);
             }
         }

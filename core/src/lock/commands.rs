@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::releasing::Releasing;
 use super::{Effects, Lock, NOTICE, Next, Phase, Report, Stage};
-use crate::protocol::{ExtendError, ExtensionId, LossCause, ReleaseOutcome, Resumption, Ttl};
+use crate::protocol::{Action, ExtendError, ExtensionId, LossCause, ReleaseOutcome, Resumption, Ttl};
 use crate::time::Instant;
 
 impl Lock {
@@ -79,7 +79,7 @@ impl Lock {
         let mut cx = Context { base, keys, effects };
         held.end_extensions(LossCause::HandedOver, &mut cx);
         // The new holder does not know of them.
-        cx.release_other_seats(cx.keys.reached);
+        cx.give_other_seats_back(cx.keys.reached, Action::Release);
         self.stage = Stage::Over;
         resumption
     }

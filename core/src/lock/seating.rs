@@ -224,7 +224,7 @@ impl Context<'_, '_> {
         if seating.chosen().is_some() {
             // In this order, so that an acquisition that was never sent is forgotten, and the
             // answer to the request says what the master has.
-            self.release_other_seats(to);
+            self.give_other_seats_back(to, request.action);
             return self.effects.order(to, request);
         }
         for window in seating.windows.iter().filter(|window| to.contains(window.master)) {
@@ -233,9 +233,11 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Releases what these masters may have taken beside the chosen seats. It never counts as ours,
-    /// so no answer is awaited.
-    pub(super) fn release_other_seats(&mut self, to: MasterSet) {
+    /// Gives back what these masters may have taken beside the chosen seats. It never counts as
+    /// ours, so no answer is awaited. The undo of a lost round must be an undo here, too: to a
+    /// release, an answer that nothing was deleted would tell this lock to try again at once.
+    pub(super) fn give_other_seats_back(&mut self, to: MasterSet, action: Action) {
+        let action = if action == Action::Undo { action } else { Action::Release };
         let Some(seating) = &self.keys.seating else { return };
         for window in seating.windows.iter().filter(|window| to.contains(window.master)) {
             let others =
@@ -243,7 +245,7 @@ impl Context<'_, '_> {
             let Some(claim) = seating.claim_of(others, self.keys.token, self.base.is_fenced) else {
                 continue;
             };
-            let request = self.request(None, Action::Release, self.base.longest_ttl);
+            let request = self.request(None, action, self.base.longest_ttl);
             self.effects.order(MasterSet::only(window.master), Request { claim, ..request });
         }
     }

@@ -285,3 +285,29 @@ fn a_permit_that_a_slow_master_gives_to_a_caller_whose_time_is_over_goes_to_anot
     world.pass(ms(400));
     assert_eq!(granted(&mut world, 0), [(waits, 1)]);
 }
+
+/// A master that refuses to assign permits, but executes undos, knows no holder. Another knows none
+/// either and grants a permit that the third refuses.
+#[test]
+fn the_undo_of_a_window_does_not_wake_its_own_lock() {
+    for failing in 0..3 {
+        for behind in (0..3).filter(|behind| *behind != failing) {
+            let mut world = World::of(3);
+            for seat in 0..4 {
+                for master in (0..3).filter(|master| *master != behind) {
+                    let key = format!("quorlock:seat:{seat}/{{gpu}}");
+                    world.masters[master].hold_by_another(&key, None);
+                }
+            }
+            let no_memory = "OOM command not allowed when used memory > 'maxmemory'.";
+            world.masters[failing].server.fail("TAKE", Some(no_memory));
+            world.each(|master| master.delay = ms(1));
+            world.acquire(&wanted(4));
+            let before = writes(&world);
+            world.pass(ms(5_000));
+            assert!(granted(&mut world, 0).is_empty());
+            let writes = writes(&world) - before;
+            assert!(writes < 1_500, "master {failing} fails, {behind} is behind: {writes} requests");
+        }
+    }
+}

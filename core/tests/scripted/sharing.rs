@@ -301,3 +301,22 @@ fn waiters_of_every_kind_are_notified_from_their_first_refusal_on() {
         assert_eq!(world.granted(1), [waits], "{place}");
     }
 }
+
+/// A server that tracks what scripts read does not notify of the end of a mark that the read of a
+/// resource has not looked at.
+#[test]
+fn readers_wait_for_the_end_of_a_dead_writers_mark_only() {
+    for wanted in [read("x"), wanted(&[Target::read("x"), Target::read("z")])] {
+        let mut world = two_processes();
+        world.each(|master| master.server.set_tracks_scripts(true));
+        let reader = world.acquire(&read("x"));
+        assert_eq!(next_granted(&mut world, 0), reader);
+        let until = wall_clock(world.now) + ms(1_000);
+        world.each(|master| master.server.hold(0, b"quorlock:want/{x}", b"another", Some(until)));
+        let start = world.now;
+        let waits = world.acquire_by(1, &wanted);
+        assert_eq!(next_granted(&mut world, 1), waits);
+        let waited = world.now.since(start);
+        assert!(waited < ms(1_100), "{waited:?}");
+    }
+}
