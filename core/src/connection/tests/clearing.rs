@@ -71,3 +71,21 @@ fn the_release_of_a_downgraded_lock_forgets_an_acquisition_that_was_never_sent()
     assert_eq!(alone.answered(), [Answer::No]);
     assert!(alone.connection.queued.is_empty());
 }
+
+#[test]
+fn the_undo_of_other_permits_forgets_a_window_that_was_never_sent() {
+    let mut alone = Alone::greeting(one());
+    let name = Resource::new("r").unwrap();
+    let claim_of = |numbers: std::ops::Range<u16>| {
+        let seats: Vec<_> = numbers.map(|number| name.seat(number.into())).collect();
+        Claim::of_seats(&name, &seats, 1, Token::from_bytes([1; Token::BYTES]), false, None)
+    };
+    let window = Request { claim: claim_of(0..4), ..request(Action::Acquire, 1) };
+    let others = Request { claim: claim_of(1..4), ticket: None, ..request(Action::Undo, 1) };
+    let chosen = Request { claim: claim_of(0..1), ..request(Action::Undo, 1) };
+    for request in [&window, &others, &chosen] {
+        alone.connection.submit(request, &mut Wording::default(), alone.now, &mut alone.answers);
+    }
+    let queued = alone.connection.queued.iter().map(|queued| queued.request.clone());
+    assert!(queued.eq([chosen]), "the window is not sent, and the caller's undo is answered");
+}
