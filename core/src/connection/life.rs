@@ -68,16 +68,19 @@ impl Connection {
         }
     }
 
+    /// Since when a draining connection has waited for its last answers. It sends nothing more, so
+    /// all of them are overdue after the limit. If the process paused, it may have written the last
+    /// requests after the connection began to drain.
+    pub(super) fn drains_since(&self) -> Option<Instant> {
+        let State::Draining { since } = self.state else { return None };
+        Some(self.flight.oldest().map_or(since, |written| written.max(since)))
+    }
+
     /// Silence counts until `looked`, when the socket was last known to be empty.
     pub(super) fn answers_take_long(&mut self, looked: Instant, now: Instant, answers: &mut Answers) {
         let limit = self.config.request_timeout;
         let silent_since = self.flight.silent_since(self.last_received);
-        // A draining connection sends nothing more: after the limit all its answers are overdue,
-        // and the requests behind them wait for the next connection.
-        let since = match self.state {
-            State::Draining { since } => since.min(silent_since),
-            _ => silent_since,
-        };
+        let since = self.drains_since().map_or(silent_since, |since| since.min(silent_since));
         if looked >= since + limit {
             let waited = looked.since(since);
             self.give_up(Cause::NoAnswer { waited }, now, answers);

@@ -226,10 +226,7 @@ impl Connection {
     fn answers_deadline(&self) -> Option<Instant> {
         let limit = self.config.request_timeout;
         let overdue = self.flight.deadline(limit, self.last_received);
-        match self.state {
-            State::Draining { since } => Instant::first_of(overdue, Some(since + limit)),
-            _ => overdue,
-        }
+        Instant::first_of(overdue, self.drains_since().map(|since| since + limit))
     }
 
     // Commands.

@@ -33,11 +33,13 @@ pub(super) struct Queueing {
     raised: MasterSet,
     /// Masters that may have the place.
     placed: MasterSet,
-    /// Of these, the ones that could not have it before all were last asked: if that request is not
-    /// sent, they do not have it.
+    /// Of these, the ones that could not have it before all were last asked, and have not answered
+    /// since: if that request is not sent, they do not have it.
     added: MasterSet,
     /// Masters that have answered since all were last asked.
     answered: MasterSet,
+    /// Whether the last time before, less than a quorum answered.
+    was_unheard: bool,
     /// Masters on which it is first, and waits only for the key.
     first: MasterSet,
 }
@@ -48,12 +50,21 @@ impl Queueing {
     }
 
     /// Notes that all masters are asked to enter or keep the place.
-    fn asks_all(&mut self, all: MasterSet) {
+    fn asks_all(&mut self, all: MasterSet, quorum: Quorum) {
+        let was_asked = !self.placed.is_empty();
+        self.was_unheard = was_asked && self.answered.iter().count() < quorum.needed();
         self.added = all.without(self.placed);
         (self.placed, self.answered) = (all, MasterSet::EMPTY);
     }
 
     pub(super) fn note(&mut self, master: MasterId, answer: Answer) {
+        if matches!(answer, Answer::Failed { fate: Fate::NotSent, .. }) {
+            if self.added.contains(master) {
+                self.placed.remove(master);
+            }
+        } else {
+            self.added.remove(master);
+        }
         match answer {
             Answer::Queued { number, is_first, .. } => {
                 self.answered.insert(master);
@@ -77,9 +88,6 @@ impl Queueing {
             // The master may have the place, but does not report its number.
             Answer::Yes | Answer::Counted(_) => self.answered.insert(master),
             Answer::Failed { cause, .. } if cause.is_no_vote_yet() => self.answered.insert(master),
-            Answer::Failed { fate: Fate::NotSent, .. } if self.added.contains(master) => {
-                self.placed.remove(master);
-            }
             _ => {}
         }
     }
@@ -106,11 +114,12 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
     }
 
-    /// Whether a quorum of masters has answered since all were last asked to keep its place, if as
-    /// many as `outstanding` still answer.
+    /// Whether a quorum of masters has answered since all were last asked to keep its place, or may
+    /// do so if as many as `outstanding` still answer. Answers that are always late do not count.
     pub(crate) fn keeps_its_place(&self, outstanding: usize, quorum: Quorum) -> bool {
-        let answered = self.base.queueing.as_ref().map(|queueing| queueing.answered);
-        answered.is_some_and(|answered| answered.iter().count() + outstanding >= quorum.needed())
+        let Some(queueing) = &self.base.queueing else { return false };
+        let outstanding = if queueing.was_unheard { 0 } else { outstanding };
+        queueing.answered.iter().count() + outstanding >= quorum.needed()
     }
 
     /// After a lost round: masters that have the place with another number than the one that
@@ -138,7 +147,7 @@ impl Lock {
     pub(crate) fn stay(&mut self, effects: &mut Effects<'_>) {
         let all = MasterSet::all(effects.config.masters.len());
         if let Some(queueing) = &mut self.base.queueing {
-            queueing.asks_all(all);
+            queueing.asks_all(all, effects.config.quorum);
         }
         self.order_stay(all, effects);
     }
@@ -180,11 +189,11 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.place.is_none() && !queueing.is_out)
     }
 
-    pub(super) fn enters(&mut self, place: Option<QueuePlace>, all: MasterSet) {
+    pub(super) fn enters(&mut self, place: Option<QueuePlace>, quorum: Quorum) {
         let Some(queueing) = &mut self.base.queueing else { return };
         queueing.place = place.or(queueing.place);
         if queueing.place.is_some() {
-            queueing.asks_all(all);
+            queueing.asks_all(MasterSet::all(quorum.masters()), quorum);
         }
     }
 }

@@ -213,11 +213,14 @@ impl Bid {
             return self.listened(master, answer, lock, effects);
         }
         waiting.awaited.remove(master);
-        let refused = waiting.votes.get(master.index()).is_some_and(|vote| vote.is_refusal());
+        let vote = waiting.votes.get(master.index());
+        let refused = vote.is_some_and(|vote| vote.is_refusal());
+        // An acquisition that was never sent gets no answer, but its undo may name the holder.
+        let is_open = vote == Some(&Vote::Outstanding);
         match answer {
             Answer::Holder { holder, remaining, .. }
             | Answer::Queued { ahead: Some(Ahead { holder, remaining }), .. }
-                if refused =>
+                if refused || is_open =>
             {
                 record(&mut waiting.votes, master, Vote::HeldByAnother { remaining, holder: Some(holder) });
                 if holder == Sentinel::HOLDER {

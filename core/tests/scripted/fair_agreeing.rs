@@ -121,3 +121,47 @@ fn a_waiter_with_a_slow_link_keeps_its_place_while_a_master_is_down() {
     }
     assert_eq!(world.masters[0].count("LEAVE"), 0);
 }
+
+#[test]
+fn a_waiter_that_asks_again_before_a_quorum_has_answered_leaves_the_queue() {
+    let mut world = processes(3, 1);
+    let hasty = settings(3).retry_delay(ms(5)..=ms(10));
+    world.add_node(hasty.build().unwrap(), 8);
+    world.pump();
+    world.hold(&Acquire { fair: false, ttl: Ttl::new(ms(60_000)).unwrap(), ..fair() });
+    world.masters[2].reach = Reach::Refuses;
+    world.cut(1, 2);
+    // Longer than a lost round and the pause after it, shorter than the timeout of requests.
+    world.masters[1].delay = ms(45);
+    world.acquire_by(1, &fair());
+    world.pass(ms(200));
+    assert_eq!((places(&world, 0), world.masters[0].count("LEAVE")), (0, 1));
+}
+
+#[test]
+fn a_waiter_leaves_the_queue_where_only_its_number_could_not_be_sent() {
+    let mut world = processes(3, 3);
+    world.hold(&Acquire { fair: false, ..fair() });
+    // Another waiter has come to the first master only, so the next one gets a larger number there.
+    for master in [1, 2] {
+        world.cut(2, master);
+        world.masters[master].reach = Reach::Ignores;
+    }
+    world.acquire_by(2, &fair());
+    world.pump();
+    world.masters[0].delay = ms(10);
+    let waits = world.acquire_by(1, &fair());
+    world.pass(ms(5));
+    assert_eq!(places(&world, 2), 1);
+    // The others must have the number of the first master, but one cannot be told.
+    world.masters[2].reach = Reach::Refuses;
+    world.cut(1, 2);
+    world.pass(ms(6));
+    assert_eq!((world.masters[1].count("ENTER"), world.masters[2].count("ENTER")), (2, 1));
+    world.nodes[1].machine.cancel(waits, world.now);
+    world.drain(1);
+    world.nodes.truncate(2);
+    world.masters[2].reach = Reach::Accepts;
+    world.pass(ms(500));
+    assert_eq!(places(&world, 2), 0);
+}

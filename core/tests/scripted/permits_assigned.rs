@@ -1,6 +1,6 @@
 //! Seats that one master assigns and others refuse, or that are assigned too late.
 
-use quorlock_core::{Acquire, Event, LockId, ReleaseOutcome};
+use quorlock_core::{Acquire, AcquireError, Event, LockId, ReleaseOutcome};
 
 use super::permits::{granted, seat_of, wanted};
 use super::world::{Flow, Reach, World, ms, settings};
@@ -308,6 +308,35 @@ fn the_undo_of_a_window_does_not_wake_its_own_lock() {
             assert!(granted(&mut world, 0).is_empty());
             let writes = writes(&world) - before;
             assert!(writes < 1_500, "master {failing} fails, {behind} is behind: {writes} requests");
+        }
+    }
+}
+
+#[test]
+fn a_master_that_connects_late_decides_that_all_permits_are_held() {
+    for free in 0..4 {
+        for down in (0..4).filter(|down| *down != free) {
+            for late in (0..4).filter(|late| ![free, down].contains(late)) {
+                let mut world = World::cold(settings(4));
+                for master in (0..4).filter(|master| *master != free) {
+                    for seat in 0..4 {
+                        let key = format!("quorlock:seat:{seat}/{{gpu}}");
+                        world.masters[master].hold_by_another(&key, None);
+                    }
+                }
+                world.masters[down].reach = Reach::Refuses;
+                world.masters[late].reach = Reach::Ignores;
+                // Each master is asked to assign before the first one has done so.
+                world.each(|master| master.delay = ms(15));
+                world.masters[free].delay = ms(10);
+                world.pass(ms(100));
+                world.acquire(&Acquire { attempts: Some(1), timeout: None, ..wanted(4) });
+                world.pass(ms(60));
+                assert!(world.nodes[0].events.is_empty());
+                world.masters[late].reach = Reach::Accepts;
+                let error = world.refusal();
+                assert!(matches!(error, AcquireError::HeldByAnother(_)), "{free}, {down}, {late}: {error}");
+            }
         }
     }
 }

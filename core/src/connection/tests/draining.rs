@@ -77,6 +77,22 @@ fn what_waits_for_the_next_connection_is_answered_if_the_draining_one_is_slow_bu
 }
 
 #[test]
+fn a_paused_process_waits_for_a_draining_connection_since_it_has_written() {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Acquire, 1);
+    let Alone { connection, answers, now } = &mut alone;
+    connection.renew(1, *now, answers);
+    let written_at = *now + ms(60);
+    assert!(connection.next_task(&mut Vec::new(), Some(written_at)).is_some());
+    alone.pass(ms(60));
+    assert_eq!(alone.connection.deadline(), Some(written_at + ms(50)));
+    alone.pass(ms(40));
+    assert_eq!(alone.rounds(), [0; 0], "the master has had 40 ms");
+    alone.pass(ms(10));
+    assert_eq!(alone.rounds(), [1]);
+}
+
+#[test]
 fn no_acquisition_is_sent_behind_its_release_after_a_draining_connection_was_silent() {
     let mut alone = draining();
     alone.pass(ms(50));
