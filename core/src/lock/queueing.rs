@@ -38,8 +38,6 @@ pub(super) struct Queueing {
     added: MasterSet,
     /// Masters that have answered since all were last asked.
     answered: MasterSet,
-    /// Whether the last time before, less than a quorum answered.
-    was_unheard: bool,
     /// Masters on which it is first, and waits only for the key.
     first: MasterSet,
 }
@@ -50,46 +48,49 @@ impl Queueing {
     }
 
     /// Notes that all masters are asked to enter or keep the place.
-    fn asks_all(&mut self, all: MasterSet, quorum: Quorum) {
-        let was_asked = !self.placed.is_empty();
-        self.was_unheard = was_asked && self.answered.iter().count() < quorum.needed();
+    fn asks_all(&mut self, all: MasterSet) {
         self.added = all.without(self.placed);
         (self.placed, self.answered) = (all, MasterSet::EMPTY);
     }
 
     pub(super) fn note(&mut self, master: MasterId, answer: Answer) {
-        if matches!(answer, Answer::Failed { fate: Fate::NotSent, .. }) {
-            if self.added.contains(master) {
-                self.placed.remove(master);
-            }
-        } else {
-            self.added.remove(master);
-        }
         match answer {
-            Answer::Queued { number, is_first, .. } => {
-                self.answered.insert(master);
-                if Some(number) > self.number && !self.is_settled {
-                    (self.number, self.agreed, self.raised) =
-                        (Some(number), MasterSet::EMPTY, MasterSet::EMPTY);
-                }
-                if Some(number) == self.number {
-                    self.agreed.insert(master);
-                } else {
-                    // The place may have reached this master late, behind later waiters.
-                    self.agreed.remove(master);
-                    self.raised.remove(master);
-                }
-                if is_first {
-                    self.first.insert(master);
-                } else {
-                    self.first.remove(master);
+            Answer::Failed { fate: Fate::NotSent, cause, .. } if !cause.is_no_vote_yet() => {
+                if self.added.contains(master) {
+                    self.placed.remove(master);
                 }
             }
-            // The master may have the place, but does not report its number.
-            Answer::Yes | Answer::Counted(_) => self.answered.insert(master),
-            Answer::Failed { cause, .. } if cause.is_no_vote_yet() => self.answered.insert(master),
-            _ => {}
+            _ => self.added.remove(master),
         }
+        if may_have_place(answer) {
+            self.answered.insert(master);
+        }
+        let Answer::Queued { number, is_first, .. } = answer else { return };
+        if Some(number) > self.number && !self.is_settled {
+            (self.number, self.agreed, self.raised) = (Some(number), MasterSet::EMPTY, MasterSet::EMPTY);
+        }
+        if Some(number) == self.number {
+            self.agreed.insert(master);
+        } else {
+            // The place may have reached this master late, behind later waiters.
+            self.agreed.remove(master);
+            self.raised.remove(master);
+        }
+        if is_first {
+            self.first.insert(master);
+        } else {
+            self.first.remove(master);
+        }
+    }
+}
+
+/// Whether a master that answers so may have the place.
+fn may_have_place(answer: Answer) -> bool {
+    match answer {
+        // Grants do not report the place's number.
+        Answer::Queued { .. } | Answer::Yes | Answer::Counted(_) => true,
+        Answer::Failed { cause, .. } => cause.is_no_vote_yet(),
+        Answer::No | Answer::Holder { .. } | Answer::Seats { .. } => false,
     }
 }
 
@@ -114,12 +115,11 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
     }
 
-    /// Whether a quorum of masters has answered since all were last asked to keep its place, or may
-    /// do so if as many as `outstanding` still answer. Answers that are always late do not count.
+    /// Whether a quorum of masters has answered since all were last asked to keep its place, if as
+    /// many as `outstanding` still answer.
     pub(crate) fn keeps_its_place(&self, outstanding: usize, quorum: Quorum) -> bool {
-        let Some(queueing) = &self.base.queueing else { return false };
-        let outstanding = if queueing.was_unheard { 0 } else { outstanding };
-        queueing.answered.iter().count() + outstanding >= quorum.needed()
+        let answered = self.base.queueing.as_ref().map(|queueing| queueing.answered);
+        answered.is_some_and(|answered| answered.iter().count() + outstanding >= quorum.needed())
     }
 
     /// After a lost round: masters that have the place with another number than the one that
@@ -147,7 +147,7 @@ impl Lock {
     pub(crate) fn stay(&mut self, effects: &mut Effects<'_>) {
         let all = MasterSet::all(effects.config.masters.len());
         if let Some(queueing) = &mut self.base.queueing {
-            queueing.asks_all(all, effects.config.quorum);
+            queueing.asks_all(all);
         }
         self.order_stay(all, effects);
     }
@@ -189,11 +189,11 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.place.is_none() && !queueing.is_out)
     }
 
-    pub(super) fn enters(&mut self, place: Option<QueuePlace>, quorum: Quorum) {
+    pub(super) fn enters(&mut self, place: Option<QueuePlace>, all: MasterSet) {
         let Some(queueing) = &mut self.base.queueing else { return };
         queueing.place = place.or(queueing.place);
         if queueing.place.is_some() {
-            queueing.asks_all(MasterSet::all(quorum.masters()), quorum);
+            queueing.asks_all(all);
         }
     }
 }

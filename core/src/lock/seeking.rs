@@ -24,7 +24,7 @@ impl Lock {
         let all = MasterSet::all(effects.config.masters.len());
         if self.is_fair() {
             let place = if self.needs_place() { Some(effects.fresh_place()?) } else { None };
-            self.enters(place, effects.config.quorum);
+            self.enters(place, all);
         }
         let base = &mut self.base;
         if attempt.waited.is_some() && base.wish.is_none() && !base.targets.is_shared() {

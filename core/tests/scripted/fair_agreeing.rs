@@ -123,19 +123,41 @@ fn a_waiter_with_a_slow_link_keeps_its_place_while_a_master_is_down() {
 }
 
 #[test]
-fn a_waiter_that_asks_again_before_a_quorum_has_answered_leaves_the_queue() {
+fn a_waiter_that_asks_again_before_a_quorum_has_answered_keeps_its_place() {
     let mut world = processes(3, 1);
     let hasty = settings(3).retry_delay(ms(5)..=ms(10));
     world.add_node(hasty.build().unwrap(), 8);
     world.pump();
-    world.hold(&Acquire { fair: false, ttl: Ttl::new(ms(60_000)).unwrap(), ..fair() });
+    let held = world.hold(&Acquire { fair: false, ttl: Ttl::new(ms(60_000)).unwrap(), ..fair() });
     world.masters[2].reach = Reach::Refuses;
     world.cut(1, 2);
     // Longer than a lost round and the pause after it, shorter than the timeout of requests.
     world.masters[1].delay = ms(45);
     world.acquire_by(1, &fair());
-    world.pass(ms(200));
-    assert_eq!((places(&world, 0), world.masters[0].count("LEAVE")), (0, 1));
+    world.pass(ms(1_000));
+    assert_eq!((places(&world, 0), world.masters[0].count("LEAVE")), (1, 0));
+    world.release(held);
+    world.pass(ms(100));
+    assert_eq!(granted(&mut world), [1]);
+}
+
+/// The marker of the restart guard is checked after the place was entered.
+#[test]
+fn a_release_leaves_the_queue_on_a_master_in_quarantine() {
+    let guarded = || settings(3).ttl(ms(3_000)).restart_guard(ms(5_000));
+    let mut world = World::ready(guarded());
+    world.pass(ms(5_000));
+    world.cut(0, 2);
+    world.masters[2].server.restart(102, |_| false);
+    world.pass(ms(50));
+    world.each(|master| master.delay = ms(10));
+    world.masters[2].delay = ms(0);
+    let lock = world.hold(&Acquire { ttl: Ttl::new(ms(3_000)).unwrap(), ..fair() });
+    assert_eq!(world.holders(), [0, 1]);
+    assert!((0..3).all(|master| places(&world, master) == 1));
+    world.release(lock);
+    world.pass(ms(50));
+    assert!((0..3).all(|master| places(&world, master) == 0));
 }
 
 #[test]
