@@ -11,6 +11,9 @@ pub(crate) use let_go::*;
 #[path = "queues.rs"]
 mod queues;
 pub(crate) use queues::*;
+#[path = "claims_sharing.rs"]
+mod sharing;
+pub(crate) use sharing::*;
 
 /// A server, and a clock.
 pub(crate) trait Desk {
@@ -38,7 +41,12 @@ const FLEET: [&str; 2] = ["500", "3"];
 const SHARED: &str = "0ee54c81939df725e5bdbc0135f8bdddad754920";
 
 pub(crate) fn sentinel(group: &str) -> String {
-    format!("quorlock:shared:{}{group}", ".".repeat(48))
+    format!("quorlock:shared:{}{}:{group}", ".".repeat(48), group.len())
+}
+
+/// A client's token, which has 40 characters.
+pub(crate) fn full(token: &str) -> String {
+    format!("{token:-<40}")
 }
 
 pub(crate) fn key(kind: &str, name: &str) -> String {
@@ -76,7 +84,7 @@ impl<'a> Claim<'a> {
         let has = |flag| self.flags.contains(flag);
         let mut keys: Vec<String> = self.written.iter().map(ToString::to_string).collect();
         for name in self.read {
-            keys.extend([name.to_string(), key("shared", name), key("want", name)]);
+            keys.extend([name.to_string(), key("want", name)]);
         }
         if has('m') {
             keys.extend(self.written.iter().map(|name| key("want", name)));
@@ -84,7 +92,7 @@ impl<'a> Claim<'a> {
         if has('f') {
             keys.extend(all().map(|name| key("fence", name)));
         }
-        let mut values = vec![self.token.to_owned(), self.life.to_string(), self.number.to_string()];
+        let mut values = vec![full(self.token), self.life.to_string(), self.number.to_string()];
         values.extend([self.flags.to_owned(), self.written.len().to_string(), self.read.len().to_string()]);
         values.extend(self.read.iter().map(|_| sentinel(self.group)));
         if has('m') {
@@ -141,11 +149,10 @@ fn lives(desk: &mut impl Desk, key: &str, life: i64) {
 fn survey(desk: &mut impl Desk) -> String {
     let mut found = String::new();
     for name in ["x", "y"] {
-        let [shared, want, fence] = ["shared", "want", "fence"].map(|kind| key(kind, name));
+        let [want, fence] = ["want", "fence"].map(|kind| key(kind, name));
         for key in [name, &want, &fence] {
             writeln!(found, "{key}: {}", desk.ask(&["GET", key])).unwrap();
         }
-        writeln!(found, "{shared}: {}", desk.ask(&["ZREVRANGE", &shared, "0", "-1"])).unwrap();
     }
     found
 }
@@ -157,87 +164,6 @@ fn any_writer(desk: &mut impl Desk, name: &str) -> String {
 
 fn is_told(reply: &str, digest: &str) {
     assert!(reply.starts_with(&format!("[{digest} ")), "{reply}");
-}
-
-pub(crate) fn readers_are_named_and_not_counted(desk: &mut impl Desk) {
-    let [first, second, never] = ["r1", "r2", "r3"].map(|token| Claim::read(token, &["x"]));
-    assert_eq!([first.acquire(desk), second.acquire(desk)], ["1", "1"]);
-    assert_eq!([never.release(desk), never.release(desk)], ["0", "0"]);
-    assert_eq!([first.release(desk), first.release(desk), first.release(desk)], ["1", "0", "0"]);
-    assert_eq!(any_writer(desk, "x"), "nil");
-    assert_eq!(second.release(desk), "1");
-    assert_eq!(any_writer(desk, "x"), "OK");
-}
-
-pub(crate) fn a_key_lives_as_long_as_the_longest_reader(desk: &mut impl Desk) {
-    let (long, short) = (Claim::read("r1", &["x"]).living(20_000), Claim::read("r2", &["x"]).living(50));
-    assert_eq!([long.acquire(desk), short.acquire(desk)], ["1", "1"]);
-    lives(desk, "x", 20_001);
-    lives(desk, &key("shared", "x"), 20_001);
-    desk.pass(60);
-    assert_eq!(any_writer(desk, "x"), "nil");
-    assert_eq!(short.extend(desk), "0", "its own end has come, although others read");
-    assert_eq!(long.living(30_000).extend(desk), "1");
-    lives(desk, "x", 30_001);
-}
-
-pub(crate) fn a_dead_reader_is_not_kept_alive_by_others(desk: &mut impl Desk) {
-    let (dead, alive) = (Claim::read("r1", &["x"]).living(10_000), Claim::read("r2", &["x"]));
-    assert_eq!([dead.acquire(desk), alive.acquire(desk)], ["1", "1"]);
-    let end = desk.ask(&["ZSCORE", &key("shared", "x"), "r1"]);
-    assert_eq!(alive.living(60_000).extend(desk), "1");
-    assert_eq!(desk.ask(&["ZSCORE", &key("shared", "x"), "r1"]), end);
-    assert_eq!(alive.release(desk), "1");
-    lives(desk, "x", 10_001);
-}
-
-pub(crate) fn a_release_that_finds_nothing_of_its_own_changes_nothing(desk: &mut impl Desk) {
-    let stranger = Claim::read("r9", &["x"]);
-    desk.ask(&["SET", "x", "writer", "PX", "10000"]);
-    is_told(&stranger.acquire(desk), &digest("writer"));
-    assert_eq!(stranger.release(desk), "0");
-    is_told(&stranger.with("t").release(desk), &digest("writer"));
-    assert_eq!(desk.ask(&["GET", "x"]), "writer");
-    lives(desk, "x", 10_000);
-    desk.ask(&["DEL", "x"]);
-
-    let reader = Claim::read("r1", &["x"]);
-    assert_eq!(reader.acquire(desk), "1");
-    assert_eq!([stranger.release(desk), reader.of("job").release(desk)], ["0", "0"]);
-    desk.ask(&["DEL", &key("shared", "x")]);
-    assert_eq!(stranger.release(desk), "0");
-    is_told(&stranger.with("t").release(desk), SHARED);
-    assert_eq!(desk.ask(&["GET", "x"]), sentinel(""));
-    lives(desk, "x", 10_001);
-}
-
-pub(crate) fn readers_that_are_forgotten_let_no_writer_in_early(desk: &mut impl Desk) {
-    let (long, short) = (Claim::read("r1", &["x"]).living(20_000), Claim::read("r2", &["x"]).living(50));
-    assert_eq!(long.acquire(desk), "1");
-    desk.ask(&["DEL", &key("shared", "x")]);
-    assert_eq!(short.acquire(desk), "1");
-    lives(desk, "x", 20_001);
-    assert_eq!(short.release(desk), "1");
-    assert_eq!(any_writer(desk, "x"), "nil");
-    lives(desk, "x", 20_001);
-    assert_eq!(long.extend(desk), "0", "it loses this master, and nothing else");
-}
-
-pub(crate) fn a_reader_whose_key_was_deleted_holds_nothing(desk: &mut impl Desk) {
-    let (old, new) = (Claim::read("r1", &["x"]), Claim::read("r2", &["x"]));
-    assert_eq!(old.acquire(desk), "1");
-    desk.ask(&["DEL", "x"]);
-    assert_eq!(new.acquire(desk), "1");
-    assert_eq!([old.extend(desk), old.release(desk), new.extend(desk)], ["0", "0", "1"]);
-}
-
-pub(crate) fn groups_keep_each_other_out(desk: &mut impl Desk) {
-    let (job, other, reader) =
-        (Claim::read("a", &["x"]).of("job"), Claim::read("b", &["x"]).of("jobs"), Claim::read("c", &["x"]));
-    assert_eq!([job.acquire(desk), Claim { token: "d", ..job }.acquire(desk)], ["1", "1"]);
-    is_told(&other.acquire(desk), SHARED);
-    is_told(&reader.acquire(desk), SHARED);
-    is_told(&Claim::write("w", &["x"]).acquire(desk), SHARED);
 }
 
 pub(crate) fn a_batch_is_extended_where_all_of_it_is_ours(desk: &mut impl Desk) {
@@ -370,22 +296,6 @@ pub(crate) fn a_grant_leaves_the_mark_of_a_writer_and_its_release_removes_it(des
     assert_eq!(desk.ask(&["EXISTS", &key("want", "x")]), "0");
 }
 
-pub(crate) fn a_writer_becomes_a_reader_on_a_master_that_does_not_know_yet(desk: &mut impl Desk) {
-    desk.ask(&["SET", "x", "t", "PX", "20000"]);
-    desk.ask(&["ZADD", &key("shared", "x"), "99999999999999", "of old"]);
-    let downgraded = Claim::read("t", &["x"]);
-    assert_eq!(downgraded.extend(desk), "1");
-    assert_eq!(desk.ask(&["ZREVRANGE", &key("shared", "x"), "0", "-1"]), "[t]");
-    lives(desk, "x", 20_001);
-    assert_eq!(Claim::read("r", &["x"]).acquire(desk), "1");
-    assert_eq!(downgraded.release(desk), "1");
-    assert_eq!(any_writer(desk, "x"), "nil");
-
-    desk.ask(&["SET", "x", "t", "PX", "20000"]);
-    assert_eq!(downgraded.release(desk), "1", "it was never told at all");
-    assert_eq!(any_writer(desk, "x"), "OK");
-}
-
 pub(crate) fn the_largest_claim_is_taken_extended_and_released(desk: &mut impl Desk) {
     let names: Vec<String> = (0..1_152).map(|number| format!("order:{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -395,6 +305,7 @@ pub(crate) fn the_largest_claim_is_taken_extended_and_released(desk: &mut impl D
     assert_eq!(Claim::write("u", &names).acquire(desk), "1");
 }
 
+/// How a refusal names the holder with this token.
 fn digest(token: &str) -> String {
-    sha1_smol::Sha1::from(token).digest().to_string()
+    sha1_smol::Sha1::from(full(token)).digest().to_string()
 }

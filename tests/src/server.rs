@@ -237,6 +237,18 @@ impl RedisServer {
         }
     }
 
+    /// How many clients share this key, according to its value; 0 if it is not shared.
+    #[track_caller]
+    pub fn sharers(&self, key: &str) -> usize {
+        let value = self.get(key).unwrap_or_default();
+        let named = value
+            .strip_prefix("quorlock:shared:")
+            .and_then(|rest| rest.split_at_checked(48)?.1.split_once(':'));
+        let entries =
+            named.map_or(0, |(length, rest)| rest.len() - length.parse::<usize>().unwrap_or_default());
+        entries / 57
+    }
+
     /// The remaining life of this key in milliseconds; -1 if it does not expire, -2 if it does not
     /// exist.
     #[track_caller]

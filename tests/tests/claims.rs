@@ -18,7 +18,7 @@ use quorlock_tests::{RawClient, RedisServer, Value};
 mod claims_tests;
 #[path = "../shared/claims.rs"]
 mod claims;
-use claims::{Claim, Desk, Waiter, key, sentinel, take, take_behind};
+use claims::{Claim, Desk, Waiter, full, key, sentinel, take, take_behind};
 
 struct Real {
     _server: RedisServer,
@@ -62,33 +62,14 @@ test_claims! {
 }
 
 /// States that a script may find, and commands that create them.
-const FOUND: [(&str, &[&[&str]]); 11] = [
+const FOUND: [(&str, &[&[&str]]); 12] = [
     ("nothing", &[]),
-    (
-        "a set without its key",
-        &[&["ZADD", "SHARED", "99999999999999", "of old"], &["PEXPIRE", "SHARED", "5000"]],
-    ),
-    ("our token", &[&["SET", "x", "t", "PX", "5000"], &["SET", "y", "t", "PX", "5000"]]),
-    ("another reader", &[&["SET", "x", "SENTINEL", "PX", "5000"], ANOTHER, &["PEXPIRE", "SHARED", "5000"]]),
-    (
-        "our entry, the last one",
-        &[
-            &["SET", "x", "SENTINEL", "PX", "5000"],
-            OURS,
-            &["PEXPIRE", "SHARED", "5000"],
-            &["SET", "y", "t", "PX", "5000"],
-        ],
-    ),
-    (
-        "our entry and another",
-        &[
-            &["SET", "x", "SENTINEL", "PX", "5000"],
-            ANOTHER,
-            OURS,
-            &["PEXPIRE", "SHARED", "5000"],
-            &["SET", "y", "t", "PX", "5000"],
-        ],
-    ),
+    ("our token", &[&["SET", "x", "TOKEN", "PX", "5000"], OURS]),
+    ("another reader", &[&["SET", "x", "SENTINEL r", "PX", "5000"]]),
+    ("our entry, the last one", &[&["SET", "x", "SENTINEL t", "PX", "5000"], OURS]),
+    ("our entry and another", &[&["SET", "x", "SENTINEL t r", "PX", "5000"], OURS]),
+    ("another writer", &[&["SET", "x", "w", "PX", "5000"], &["SET", "y", "w", "PX", "5000"]]),
+    ("a key that was kept", &[&["SET", "y", "KEPT", "PX", "99999"]]),
     ("a mark of ours for the next seat", &[&["SET", "quorlock:seat:next/{s}", "1 1 a1", "PX", "5000"]]),
     ("a place before ours that has ended", &[&["ZADD", "QUEUE", "1", "dead"], &["PEXPIRE", "QUEUE", "5000"]]),
     (
@@ -105,21 +86,26 @@ const FOUND: [(&str, &[&[&str]]); 11] = [
             &["SET", "x", "t", "PX", "5000"],
         ],
     ),
-    ("readers that were forgotten", &[&["SET", "x", "SENTINEL", "PX", "5000"]]),
+    ("a value without entries", &[&["SET", "x", "SENTINEL", "PX", "5000"]]),
 ];
-/// A reader's entry whose expiry is always far in the future.
-const ANOTHER: &[&str] = &["ZADD", "SHARED", "99999999999998", "r"];
-const OURS: &[&str] = &["ZADD", "SHARED", "99999999999997", "t"];
+const OURS: &[&str] = &["SET", "y", "TOKEN", "PX", "5000"];
 
 const KINDS: [CommandKind; 9] =
     [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take, Enter, Leave];
 
 /// Creates a part of the state.
 fn make(desk: &mut Real, words: &[&str]) {
-    let (shared, sentinel) = (key("shared", "x"), sentinel(""));
+    // The entries end in the far future, each later than the one before it.
+    let shared_by = |tokens: &str| {
+        let ends = 99_999_999_999_900_u64..;
+        let entries = ends.zip(tokens.split_whitespace());
+        let entries: Vec<_> = entries.map(|(end, token)| format!("{end:016}:{}", full(token))).collect();
+        format!("{}{}", sentinel(""), entries.concat())
+    };
     let meant = |word: &&str| match *word {
-        "SHARED" => shared.clone(),
-        "SENTINEL" => sentinel.clone(),
+        "TOKEN" => full("t"),
+        "KEPT" => sha1_smol::Sha1::from(full("t")).digest().to_string(),
+        word if word.starts_with("SENTINEL") => shared_by(&word[8..]),
         "QUEUE" => key("queue", "x"),
         "NEXT" => format!("{}:q", key("place", "x")),
         word => word.to_owned(),
@@ -183,9 +169,9 @@ fn no_key_is_left_without_an_expiry_when_any_command_is_denied() {
     let all = KINDS.iter().flat_map(|kind| commands(*kind).into_iter().map(|command| (*kind, command)));
     let never: Vec<_> = all.filter(|call| !failed.contains(call)).collect();
     println!("{tried} calls with a command denied, of which these were never needed: {never:?}");
-    // These denials do no harm: a key that is kept gets its new life before it loses the token, and
-    // a mark or a place that cannot be removed expires.
-    let harmless = [(KeepAll, "SET"), (Take, "DEL")];
+    // An acquisition sets the life of a shared key together with its value. These denials do no
+    // harm: a mark or a place that cannot be removed expires.
+    let harmless = [(AcquireAll, "PEXPIRE"), (Take, "DEL")];
     let leaving = ["PEXPIRE", "PTTL", "ZRANGE", "ZREM"].map(|command| (Leave, command));
     assert_eq!(never, [harmless.as_slice(), &leaving].concat(), "else this test looks at too little");
 }
@@ -195,7 +181,7 @@ fn no_key_is_left_without_an_expiry_when_any_command_is_denied() {
 const ANY: &str = "+set +get +del +pttl +pexpire +eval";
 const BESIDES: [&str; 4] = [
     "+exists +mget",
-    "~quorlock:shared* ~quorlock:want* +exists +mget +time +zadd +zrem +zscore +zrevrange +zremrangebyscore",
+    "~quorlock:want* +exists +mget +time",
     "~quorlock:seat* +exists +mget",
     "~quorlock:place* ~quorlock:queue* ~quorlock:ticket* +zadd +zrange +zrank +zrem +zrevrange +zscore",
 ];

@@ -49,8 +49,7 @@ impl Clearance {
     /// it.
     fn ask(&self, masters: MasterSet, fingerprint: Option<u64>, effects: &mut Effects<'_>) {
         let digits = fingerprint.map(|fingerprint| format!("{fingerprint:016x}")).unwrap_or_default();
-        let names: [&[u8]; 1] = [&self.resource.shared_key()];
-        let claim = Claim::asking(std::slice::from_ref(&self.resource), digits.as_bytes(), &names);
+        let claim = Claim::asking(std::slice::from_ref(&self.resource), digits.as_bytes(), &[]);
         // Each answer belongs to one request: the next is sent when it has come.
         let ticket = Some(Ticket { lock: self.id, round: 0 });
         let (action, ttl) = (Action::ForceRelease, effects.config.ttl);

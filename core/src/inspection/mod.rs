@@ -50,7 +50,7 @@ impl Inquiry {
         tokens: &[Token],
         effects: &mut Effects<'_>,
     ) -> Self {
-        let names: [&[u8]; 3] = [MARKER, &resource.shared_key(), &resource.want_key()];
+        let names: [&[u8]; 2] = [MARKER, &resource.want_key()];
         let claim = Claim::asking(std::slice::from_ref(resource), &joined(tokens), &names);
         Self::begin(id, Subject::Lock(resource.clone()), claim, effects)
     }

@@ -34,8 +34,8 @@ impl Resource {
     pub(crate) const MAX_PREFIX_BYTES: usize = 1024;
 
     /// The beginnings of Quorlock's own keys, for messages.
-    pub(crate) const RESERVED: &str = "quorlock:fence, quorlock:restart-guard, quorlock:shared, quorlock:want, \
-         quorlock:seat, quorlock:ticket, quorlock:queue or quorlock:place";
+    pub(crate) const RESERVED: &str = "quorlock:fence, quorlock:restart-guard, quorlock:want, quorlock:seat, \
+          quorlock:ticket, quorlock:queue or quorlock:place";
 
     /// Creates a resource with this name, whose key has no prefix. For one with the prefix of a
     /// configuration see [`Config::resource`](crate::Config::resource).
@@ -101,17 +101,6 @@ impl Resource {
     /// impossible only for a name that has a closing brace but no tag.
     pub fn counter_key(&self) -> Vec<u8> {
         self.key_of(COUNTER)
-    }
-
-    /// Returns the key under which every master keeps the holders that share this resource: a
-    /// sorted set of tokens, each with the end of its life in milliseconds of the server's clock
-    /// since 1970.
-    ///
-    /// An entry named `lost` represents holders that the master has forgotten. The set counts only
-    /// while the value of the resource's own key says that it is shared. The set's name has the
-    /// resource's hash tag, like that of [`Resource::counter_key`].
-    pub fn shared_key(&self) -> Vec<u8> {
-        self.key_of(SHARED)
     }
 
     /// Returns the key of the mark that a waiting writer leaves on every master, and that keeps new
@@ -183,13 +172,10 @@ impl Resource {
 const HEADER: usize = size_of::<u16>();
 
 /// What no key of a lock may begin with.
-const RESERVED: [&[u8]; 8] =
-    [COUNTER, Fleet::MARKER.as_bytes(), SHARED, WANT, SEAT.as_bytes(), TICKET, QUEUE, PLACE];
+const RESERVED: [&[u8]; 7] = [COUNTER, Fleet::MARKER.as_bytes(), WANT, SEAT.as_bytes(), TICKET, QUEUE, PLACE];
 
 /// The prefix of counters' keys.
 const COUNTER: &[u8] = b"quorlock:fence";
-/// The prefix of the keys of sharers' sets.
-const SHARED: &[u8] = b"quorlock:shared";
 /// The prefix of the keys of waiting writers' marks.
 const WANT: &[u8] = b"quorlock:want";
 /// The prefix of seats' keys.
@@ -270,7 +256,7 @@ mod tests {
         let job = Resource::new("job").unwrap();
         let place = job.place_key(QueuePlace::from_bytes([7; QueuePlace::BYTES]));
         let queue = [job.ticket_key(), job.queue_key(), place];
-        let others = [job.counter_key(), job.shared_key(), job.want_key(), job.seat_key(3)];
+        let others = [job.counter_key(), job.want_key(), job.seat_key(3)];
         for name in others.into_iter().chain(queue) {
             assert_eq!(Resource::new(name), Err(ConfigError::ReservedResource));
         }
@@ -291,11 +277,11 @@ mod tests {
     #[test]
     fn keys_beside_a_lock_have_the_same_hash_tag() {
         for (name, ours) in [
-            ("doc", ["quorlock:shared/{doc}", "quorlock:want/{doc}", "quorlock:seat:10/{doc}"]),
-            ("{a}:b", ["quorlock:shared:{a}:b", "quorlock:want:{a}:b", "quorlock:seat:10:{a}:b"]),
+            ("doc", ["quorlock:want/{doc}", "quorlock:seat:10/{doc}"]),
+            ("{a}:b", ["quorlock:want:{a}:b", "quorlock:seat:10:{a}:b"]),
         ] {
             let resource = Resource::new(name).unwrap();
-            let keys = [resource.shared_key(), resource.want_key(), resource.seat_key(10)];
+            let keys = [resource.want_key(), resource.seat_key(10)];
             assert_eq!(keys.each_ref().map(Vec::as_slice), ours.map(str::as_bytes));
             assert!(keys.iter().all(|key| tag(key) == tag(name.as_bytes())), "{name}");
         }

@@ -24,7 +24,7 @@ pub(crate) enum SaidKey {
     OtherType,
 }
 
-/// The holder of a key, or of an entry in a sharers' set.
+/// The holder of a key, or of a sharer's entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SaidHolder {
     pub(crate) fingerprint: u64,

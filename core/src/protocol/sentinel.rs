@@ -1,11 +1,12 @@
 //! The value of a resource's key while it is shared.
 
-/// The value of a resource's key while a group shares it, in place of a token. (It has nothing to
-/// do with Redis Sentinel.)
+/// The beginning of the value of a resource's key while a group shares it. The entries of the
+/// sharers follow (`wire/script/many.rs`). (It has nothing to do with Redis Sentinel.)
 ///
-/// It begins with 64 bytes that are the same for all groups, and the group's name follows; readers
-/// are the group without a name. A master identifies a holder by the SHA-1 of the first 64 bytes,
-/// so that all sentinels have the same known digest, whatever their group.
+/// It begins with 64 bytes that are the same for all groups. The length of the group's name, `:`
+/// and the name follow, so that no sentinel is the beginning of another one; readers are the group
+/// without a name. A master identifies a holder by the SHA-1 of the first 64 bytes, so that all
+/// sentinels have the same known digest, whatever their group.
 #[derive(Clone, Copy, Debug)]
 pub struct Sentinel;
 
@@ -27,7 +28,7 @@ impl Sentinel {
 
     /// Returns the sentinel of the group with this name.
     pub fn of(group: &[u8]) -> Vec<u8> {
-        [Self::COMMON.as_bytes(), group].concat()
+        [Self::COMMON.as_bytes(), format!("{}:", group.len()).as_bytes(), group].concat()
     }
 }
 
@@ -41,9 +42,9 @@ mod tests {
         let digest = sha1_smol::Sha1::from(Sentinel::COMMON).digest();
         assert_eq!(digest.to_string(), Sentinel::SHA1_HEX);
         assert_eq!(digest.bytes()[..8], Sentinel::HOLDER.to_be_bytes());
-        for group in [&b""[..], b"job:42"] {
+        for (group, rest) in [(&b""[..], &b"0:"[..]), (b"job:42", b"6:job:42")] {
             let sentinel = Sentinel::of(group);
-            assert_eq!(sentinel.split_at(64), (Sentinel::COMMON.as_bytes(), group));
+            assert_eq!(sentinel.split_at(64), (Sentinel::COMMON.as_bytes(), rest));
         }
     }
 }

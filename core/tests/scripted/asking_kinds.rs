@@ -27,8 +27,6 @@ fn key() -> Resource {
     Resource::new("x").unwrap()
 }
 
-const SHARED: &str = "quorlock:shared/{x}";
-
 /// Executes a command like a person at a master's prompt.
 fn execute(master: &mut Master, words: &[&str], now: Instant) {
     let command = quorlock_sim::Command::new(words.iter().copied());
@@ -129,19 +127,6 @@ fn a_group_is_named_and_a_waiting_writer_is_reported() {
 }
 
 #[test]
-fn readers_that_a_master_has_forgotten_are_not_counted() {
-    let mut world = two_processes();
-    hold_by(&mut world, 0, &read());
-    let now = world.now;
-    world.masters.iter_mut().for_each(|master| execute(master, &["DEL", SHARED], now));
-    assert_eq!(inspect(&mut world, 1).state(), LockState::Split);
-    // The next reader leaves an entry for the lost ones.
-    hold_by(&mut world, 1, &read());
-    let LockState::Shared(sharing) = inspect(&mut world, 1).state() else { panic!("it is shared") };
-    assert_eq!(sharing.sharers, Some(1));
-}
-
-#[test]
 fn permits_are_reported_by_their_indices() {
     let mut world = two_processes();
     assert_eq!(inspect_permits(&mut world, 1).to_string(), "none of 4 permits held");
@@ -206,9 +191,9 @@ fn a_deletion_that_is_executed_late_does_nothing_to_later_readers() {
     world.pass(ms(6));
     let now = world.now;
     for master in &mut world.masters {
-        let old = token.expose();
-        let changes = [["ZADD", SHARED, "9000000000000", "later"].as_slice(), &["ZREM", SHARED, &old]];
-        changes.iter().for_each(|change| execute(master, change, now));
+        // Another reader has come, and the old one has gone.
+        let value = master.value("x", now).unwrap().replace(&*token.expose(), &"7".repeat(40));
+        execute(master, &["SET", "x", &value, "PX", "9000"], now);
         master.flow = Flow::Free;
     }
     world.pump();
@@ -219,16 +204,15 @@ fn a_deletion_that_is_executed_late_does_nothing_to_later_readers() {
 }
 
 #[test]
-fn a_key_of_another_type_beside_a_shared_key_is_not_a_reader() {
+fn a_shared_key_whose_value_cannot_be_read_names_no_sharer_and_can_be_cleared() {
     let mut world = two_processes();
     hold_by(&mut world, 0, &read());
     let now = world.now;
     for master in &mut world.masters {
-        execute(master, &["DEL", SHARED], now);
-        execute(master, &["LPUSH", SHARED, "y"], now);
+        let value = master.value("x", now).unwrap()[..64].to_owned();
+        execute(master, &["SET", "x", &value, "PX", "9000"], now);
     }
-    let LockState::Shared(sharing) = inspect(&mut world, 1).state() else { panic!("it is shared") };
-    assert_eq!((sharing.sharers, sharing.remaining), (None, Some(ms(10_001))));
+    assert_eq!(inspect(&mut world, 1).state(), LockState::Split);
     let outcome = force_release(&mut world, 1);
     assert!(outcome.masters().all(|(_, deletion)| deletion == Ok(Deletion::Deleted)));
 }

@@ -48,7 +48,7 @@ fn readers_run_beside_each_other_and_keep_others_out() {
     assert_refused(&run(&masters, &["-n", "-E", "1"], &SHOW), " shared by others for ");
     assert_eq!(second.end().code, Some(0));
     assert_runs(&run(&masters, &["-w", "20s"], &SHOW));
-    assert_gone(&masters, &[JOB, "other", "quorlock:shared/{job}"]);
+    assert_gone(&masters, &[JOB, "other"]);
 }
 
 #[test]

@@ -19,12 +19,8 @@ fn locker(masters: &Fleet) -> Locker {
 /// Waits until all masters have the keys that a quorum has granted.
 #[track_caller]
 fn entries(masters: &Fleet, key: &str, count: usize) {
-    let set = format!("quorlock:shared/{{{key}}}");
     eventually(Duration::from_secs(20), "entries on all masters", || {
-        let there = |master: &quorlock_tests::RedisServer| {
-            master.command(&["ZREVRANGE", &set, "0", "-1"]).array().map_or(0, <[_]>::len)
-        };
-        masters.iter().all(|master| there(master) == count)
+        masters.iter().all(|master| master.sharers(key) == count)
     });
 }
 

@@ -10,7 +10,7 @@ use crate::scripts::{count, script, script_cache};
 pub(crate) type Arguments = Vec<Vec<u8>>;
 
 /// All keys that are ever used, and all databases.
-pub(crate) const KEYS: [&[u8]; 24] = [
+pub(crate) const KEYS: [&[u8]; 21] = [
     b"a",
     b"invoice:42",
     b"c",
@@ -19,9 +19,6 @@ pub(crate) const KEYS: [&[u8]; 24] = [
     b"\x00\xff\r\n",
     b"counter",
     b"marker",
-    b"shared a",
-    b"shared c",
-    b"shared d",
     b"want a",
     b"want c",
     b"want d",
@@ -38,10 +35,11 @@ pub(crate) const KEYS: [&[u8]; 24] = [
 ];
 pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 
-/// The tokens. One is longer than the part that UNDO digests, and one is a number.
+/// The tokens. The first ones are as long as those of clients. One is longer than the part that
+/// UNDO digests, and one is a number.
 const TOKENS: [&[u8]; 7] = [
-    b"4f3c2a1b",
-    b"99aa88bb",
+    b"4f3c2a1b4f3c2a1b4f3c2a1b4f3c2a1b4f3c2a1b",
+    b"99aa88bb99aa88bb99aa88bb99aa88bb99aa88bb",
     b"",
     b"10",
     b"9223372036854775807",
@@ -195,6 +193,11 @@ pub(crate) fn key(random: &mut Random) -> &'static [u8] {
 
 pub(crate) fn token(random: &mut Random) -> &'static [u8] {
     TOKENS[if random.one_in(4) { random.below(TOKENS.len()) } else { random.below(2) }]
+}
+
+/// A token of a client.
+pub(crate) fn client_token(random: &mut Random) -> &'static [u8] {
+    TOKENS[random.below(2)]
 }
 
 pub(crate) fn life(random: &mut Random) -> &'static [u8] {

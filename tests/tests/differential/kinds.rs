@@ -7,7 +7,7 @@ use quorlock_sim::CommandKind::{
 };
 use quorlock_tests::Random;
 
-use crate::commands::{Arguments, arguments, key, token};
+use crate::commands::{Arguments, arguments, client_token, key, token};
 use crate::scripts::{Site, fleet, number, span};
 
 pub(crate) const KINDS: [CommandKind; 9] =
@@ -26,17 +26,18 @@ const NEXT: &[u8] = b"next";
 /// The usual written and read targets.
 const USUAL: [(&[&str], &[&str]); 5] =
     [(&[], &["d"]), (&[], &["c", "d"]), (&["c"], &["d"]), (&["c", "d"], &[]), (&["d"], &[])];
-const USUAL_TOKEN: &[u8] = b"4f3c2a1b";
+const USUAL_TOKEN: &[u8] = b"4f3c2a1b4f3c2a1b4f3c2a1b4f3c2a1b4f3c2a1b";
 
 /// TTLs of a claim, short ones more often, and one that no server accepts.
 const LIVES: [&str; 12] = ["1", "2", "3", "5", "8", "13", "20", "50", "100", "1000", "1000", "0"];
 const RAISED: [&str; 6] = ["0", "1", "7", "8", "12", "9007199254740991"];
 const WAITS: [&str; 2] = ["11111111111111111111111111111111", "22222222222222222222222222222222"];
-const GROUPS: [&str; 6] = ["", "", "", "", "", "g"];
+/// Mostly readers. One name has a byte that ends texts in C.
+const GROUPS: [&str; 8] = ["", "", "", "", "", "", "g", "a\0b"];
 
 fn sentinel(random: &mut Random) -> Vec<u8> {
-    let dots = ".".repeat(48);
-    format!("quorlock:shared:{dots}{}", random.of(&GROUPS)).into_bytes()
+    let (dots, group) = (".".repeat(48), random.of(&GROUPS));
+    format!("quorlock:shared:{dots}{}:{group}", group.len()).into_bytes()
 }
 
 pub(crate) fn call(random: &mut Random, kind: CommandKind, keys: &[Vec<u8>], values: Arguments) -> Arguments {
@@ -85,7 +86,7 @@ fn aim(random: &mut Random) -> Aim {
             }
         }
     }
-    let token = if random.one_in(4) { token(random) } else { USUAL_TOKEN };
+    let token = if random.one_in(4) { client_token(random) } else { USUAL_TOKEN };
     Aim { written, read, token }
 }
 
@@ -107,7 +108,7 @@ fn asked(random: &mut Random, Aim { written, read, token }: &Aim) -> Arguments {
     let named = |kind: &str, resource: &&str| format!("{kind} {resource}").into_bytes();
     let mut keys: Vec<Vec<u8>> = written.iter().map(|resource| (*resource).into()).collect();
     for resource in read {
-        keys.extend([(*resource).into(), named("shared", resource), named("want", resource)]);
+        keys.extend([(*resource).into(), named("want", resource)]);
     }
     if flags.contains('m') {
         keys.extend(written.iter().map(|resource| named("want", resource)));
@@ -191,7 +192,7 @@ pub(crate) fn beside(random: &mut Random) -> Arguments {
         0 => vec![b"SET".to_vec(), named(random, "count"), number(random).to_vec()],
         8.. => {
             // Without these deletions, hardly any resource would be free after a while.
-            let kinds = ["shared", "want", "count"].into_iter();
+            let kinds = ["want", "count"].into_iter();
             let keys = kinds.flat_map(|kind| ["c", "d"].map(|name| format!("{kind} {name}")));
             let all = ["DEL", "c", "d", "next"].map(str::to_owned).into_iter().chain(keys);
             all.map(String::into_bytes).collect()
@@ -206,24 +207,35 @@ pub(crate) fn beside(random: &mut Random) -> Arguments {
             let key = random.of(&RESOURCES).into();
             vec![b"SET".to_vec(), key, sentinel(random), b"PX".to_vec(), life(random)]
         }
-        5 => vec![b"DEL".to_vec(), named(random, "shared")],
-        6 if random.one_in(2) => vec![b"RPUSH".to_vec(), NEXT.to_vec(), b"x".to_vec()],
-        6 => vec![b"RPUSH".to_vec(), named(random, "shared"), b"x".to_vec()],
-        _ => {
-            let shared = named(random, "shared");
-            let all = arguments(&[b"0", random.of(&[&b"-1"[..], b"-1", b"0", b"1"]), b"WITHSCORES"]);
-            let mut look = [vec![b"ZREVRANGE".to_vec(), shared], all].concat();
-            if random.one_in(4) {
-                look.pop();
-            }
-            look
-        }
+        5 => vec![b"RPUSH".to_vec(), NEXT.to_vec(), b"x".to_vec()],
+        6 => vec![b"RPUSH".to_vec(), random.of(&RESOURCES).into(), b"x".to_vec()],
+        _ => vec![b"GET".to_vec(), random.of(&RESOURCES).into()],
     }
 }
 
-/// Other clients change or read the sharers: expiries around now, and values that are not numbers.
+/// Other clients share a resource, some of them until about now; or they change or read a sorted
+/// set.
 pub(crate) fn members(random: &mut Random, site: &Site) -> Arguments {
-    let shared = if random.one_in(10) { key(random).to_vec() } else { named(random, "shared") };
+    if random.one_in(2) { shared(random, site) } else { scored(random, site) }
+}
+
+fn shared(random: &mut Random, site: &Site) -> Arguments {
+    let ends = [site.now - 5, site.now, site.now + 1, site.now + 4, site.now + 90, site.now + 100_000];
+    let first = random.below(ends.len());
+    let mut value = sentinel(random);
+    for (end, last) in ends[first..].iter().zip(0..random.below(4)) {
+        let token = if last == 1 { USUAL_TOKEN } else { client_token(random) };
+        // No client has two entries.
+        if !value.windows(token.len()).any(|part| part == token) {
+            value.extend([format!("{end:016}:").as_bytes(), token].concat());
+        }
+    }
+    vec![b"SET".to_vec(), random.of(&RESOURCES).into(), value, b"PX".to_vec(), life(random)]
+}
+
+/// Ends around now, and scores that are not numbers.
+fn scored(random: &mut Random, site: &Site) -> Arguments {
+    let shared = if random.one_in(10) { key(random).to_vec() } else { b"queue".to_vec() };
     let about = |random: &mut Random| {
         let end = site.now + [0, 5, 9, 10, 14, 100, 100_000][random.below(7)] - 10;
         if random.one_in(20) { b"abc".to_vec() } else { end.to_string().into_bytes() }
@@ -234,7 +246,7 @@ pub(crate) fn members(random: &mut Random, site: &Site) -> Arguments {
             if random.one_in(4) {
                 add.push(about(random));
                 if !random.one_in(4) {
-                    add.push(b"lost".to_vec());
+                    add.push(b"another".to_vec());
                 }
             }
             add

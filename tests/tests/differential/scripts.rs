@@ -6,22 +6,22 @@ use quorlock_sim::CommandKind::{
     ForceRelease, HealFenced, Inspect, Keep, Open, Raise, Release, ReleaseAny, Undo,
 };
 
-use crate::commands::{Arguments, arguments, key, life, token};
+use crate::commands::{Arguments, arguments, client_token, key, life, token};
 use crate::kinds::KINDS;
 use quorlock_tests::Random;
 
 /// The arguments of each script after the lock's key: whether a counter, whether a marker; then
-/// values, of which `t` is a token, `l` a life, `n` a number that the counter may have, `d` a
-/// token's digest, `s` the set of sharers, `w` the mark of waiters, `T` some tokens, and `f` the
-/// two numbers of a fleet.
+/// values, of which `t` is a token, `o` one of a client, `l` a life, `n` a number that the counter
+/// may have, `d` a token's digest, `w` the mark of waiters, `T` some tokens, and `f` the two
+/// numbers of a fleet.
 const SCRIPTS: [(CommandKind, &str, &str); 16] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
     (Undo, "k", "t"),
     (Keep, "k", "tl"),
-    (ForceRelease, "s", "ds"),
-    (ReleaseAny, "s", "ts"),
-    (Inspect, "sk", "Tsw"),
+    (ForceRelease, "s", "d"),
+    (ReleaseAny, "s", "o"),
+    (Inspect, "sk", "Tnw"),
     (AcquireFenced, "kc", "tl"),
     (Raise, "kc", "tn"),
     (ExtendFenced, "kc", "tln"),
@@ -34,11 +34,10 @@ const SCRIPTS: [(CommandKind, &str, &str); 16] = [
 ];
 
 /// The beginnings of the digests of the most frequent tokens, and an invalid one.
-const DIGESTS: [&[u8]; 3] = [b"63bed51553feff34", b"bc182995171373a8", b""];
+const DIGESTS: [&[u8]; 3] = [b"a2014b189eb24687", b"c66625bd4e5ddc3e", b""];
 
-/// Keys that may be shared, with the sets of their sharers and the marks of their waiters.
-const SHARED: [[&str; 3]; 3] =
-    [["a", "shared a", "want a"], ["c", "shared c", "want c"], ["d", "shared d", "want d"]];
+/// Keys that may be shared, with the marks of their waiters.
+const SHARED: [[&str; 2]; 3] = [["a", "want a"], ["c", "want c"], ["d", "want d"]];
 
 /// Numbers up to the largest that doubles hold, and texts that are not numbers.
 const NUMBERS: [&[u8]; 18] = [
@@ -124,8 +123,8 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
             'l' => call.push(life(random).to_vec()),
             'n' => call.push(number(random).to_vec()),
             'd' => call.push(random.of(&DIGESTS).to_vec()),
-            's' => call.push(shared[1].into()),
-            'w' => call.push(shared[2].into()),
+            'o' => call.push(client_token(random).to_vec()),
+            'w' => call.push(shared[1].into()),
             'T' => call.push([token(random), b" ", token(random)].concat()),
             _ => call.extend(arguments(&[span(random), fleet(random)])),
         }

@@ -81,7 +81,6 @@ pub(crate) fn readers_share_and_a_writer_that_waits_comes_next(transport: &Trans
     let reader = locker.read("doc").wait().unwrap();
     assert_eq!(reader.release().wait(), Ok(Released::Freed));
     no_key(&masters, "doc");
-    no_key(&masters, "quorlock:shared/{doc}");
 }
 
 pub(crate) fn a_writer_becomes_a_reader_at_once(transport: &Transport) {

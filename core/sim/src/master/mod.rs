@@ -28,6 +28,7 @@ mod reply;
 mod scores;
 mod scripts;
 mod session;
+pub(crate) mod sharers;
 mod strings;
 mod table;
 mod tracking;

@@ -283,23 +283,28 @@ fn tracked_keys_and_pending_pushes_are_bounded() {
 /// The most pushes of 10 kB that wait.
 const MAX_PUSHES: usize = 417;
 
+/// The sentinel of readers.
+const READERS: &str = "quorlock:shared:................................................0:";
+const ONE: &str = "1111111111111111111111111111111111111111";
+const ANOTHER: &str = "2222222222222222222222222222222222222222";
+
 #[test]
 fn a_waiter_behind_readers_is_notified_when_the_last_one_has_gone() {
     let mut desk = Desk::new([NO_LOOP, NO_LOOP, NO_LOOP]);
     desk.master.set_tracks_scripts(true);
     let script = |text: &'static str, token: &'static str| {
-        ["EVAL", text, "3", KEY, "shared", "want", token, "5000", "0", "-", "0", "1", Sentinel::COMMON]
+        ["EVAL", text, "2", KEY, "want", token, "5000", "0", "-", "0", "1", READERS]
     };
-    for (reader, token) in [(0, "one"), (1, "another")] {
+    for (reader, token) in [(0, ONE), (1, ANOTHER)] {
         assert_eq!(desk.ask(reader, &script(ACQUIRE_ALL.text, token)), ":1\r\n");
     }
     let write = ["EVAL", ACQUIRE_ALL.text, "1", KEY, "writer", "5000", "0", "-", "1", "0"];
     assert!(desk.ask(2, &write).contains(Sentinel::SHA1_HEX));
     desk.hear(0);
-    assert_eq!(desk.ask(1, &script(RELEASE_ALL.text, "another")), ":1\r\n");
+    assert_eq!(desk.ask(1, &script(RELEASE_ALL.text, ANOTHER)), ":1\r\n");
     assert_eq!(desk.hear(2), told(KEY), "its expiry was set again");
     assert!(desk.ask(2, &write).contains(Sentinel::SHA1_HEX));
-    assert_eq!(desk.ask(0, &script(RELEASE_ALL.text, "one")), ":1\r\n");
+    assert_eq!(desk.ask(0, &script(RELEASE_ALL.text, ONE)), ":1\r\n");
     assert_eq!(desk.hear(2), told(KEY));
     assert_eq!(desk.ask(2, &write), ":1\r\n");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_core::internals::{Sentinel, seats_of};
+use quorlock_core::internals::seats_of;
 use quorlock_core::{Mode, Resource};
 
 use super::clock::TrueTime;
@@ -10,6 +10,7 @@ use super::groups::Groups;
 use super::observer::Held;
 use super::random::nanos;
 use super::state::{MasterNode, State};
+use crate::master::sharers;
 
 impl Held {
     /// Whether a server keeps all of the lock until the guard's end, unless it is released. A
@@ -27,9 +28,9 @@ impl Held {
         let mut each = self
             .targets
             .iter()
-            .flat_map(|(resource, mode)| keys(resource).into_iter().map(move |key| (resource, mode, key)));
+            .flat_map(|(resource, mode)| keys(resource).into_iter().map(move |key| (mode, key)));
         let is_gone = |key: &[u8]| moves && !node.model.has(key, server_now);
-        each.all(|(resource, mode, key)| {
+        each.all(|(mode, key)| {
             if is_gone(&key) {
                 return true;
             }
@@ -37,16 +38,11 @@ impl Held {
             let is_ours = match mode {
                 // The lock was exclusive before, and the master does not know of the change yet.
                 Mode::Shared(_) if value == Some(self.token.as_slice()) => true,
-                Mode::Shared(group) => {
-                    let mut held = node.model.keys(server_now);
-                    let shared = groups.key(&resource.shared_key());
-                    let is_gone = is_gone(&shared);
-                    let entry = held.find(|held| held.key == shared).and_then(|held| {
-                        held.scores?.get(self.token.as_slice()).map(|end| end.unsigned_abs())
-                    });
-                    value == Some(Sentinel::of(group.name()).as_slice())
-                        && (is_gone || entry.is_some_and(|end| lasts(Some(Duration::from_millis(end)))))
-                }
+                Mode::Shared(group) => value.and_then(sharers::read).is_some_and(|(name, entries)| {
+                    let end = sharers::end_of(entries, self.token.as_slice());
+                    let end = end.map(|end| Duration::from_millis(end.unsigned_abs()));
+                    name == group.name() && end.is_some_and(|end| lasts(Some(end)))
+                }),
                 _ => value == Some(self.token.as_slice()),
             };
             is_ours && lasts(node.model.expires_at(0, &key, server_now))

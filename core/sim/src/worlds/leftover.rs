@@ -5,9 +5,10 @@ use std::time::Duration;
 use quorlock_core::Resource;
 
 use super::groups::untagged;
-use super::reading::{entries, is_sentinel};
+use super::reading::entries;
 use super::state::State;
 use super::violation::Violation;
+use crate::master::sharers;
 
 /// A shared key lives 1 ms longer than its last entry, and ends are whole milliseconds. A larger
 /// value would overlook keys that are left for a short time.
@@ -23,24 +24,21 @@ impl State {
         let primaries = primaries.filter(|(server, _)| self.serves(*server));
         for (master, node) in primaries {
             let server_now = Duration::from_nanos(node.clock.read(self.now));
-            let mut shared = Vec::new();
             for held in node.model.keys(server_now) {
                 for (resource, token, _) in entries(held, server_now) {
                     if self.is_left(master, token) {
-                        found = Some(Violation::KeyLeft { master, resource: resource.clone() });
-                    }
-                    if held.scores.is_some() {
-                        shared.push(resource);
+                        found = Some(Violation::KeyLeft { master, resource });
                     }
                 }
             }
-            // A master that lost the set of sharers keeps the key for as long as they may hold it.
-            let sentinels = node.model.keys(server_now).filter(|held| {
+            // A shared key ends with its last entry.
+            let shared = node.model.keys(server_now).filter(|held| {
                 let lasts = held.expires_at.is_none_or(|end| end > server_now + ROUNDING);
-                lasts && held.value.is_some_and(is_sentinel) && !self.observer.outages.has_lost(master)
+                lasts && held.value.and_then(sharers::read).is_some()
             });
-            let mut without = sentinels.filter_map(|held| Resource::new(untagged(held.key)).ok());
-            if let Some(resource) = without.find(|resource| !shared.contains(resource)) {
+            let mut without = shared.filter(|held| entries(*held, server_now).next().is_none());
+            let without = without.find_map(|held| Resource::new(untagged(held.key)).ok());
+            if let Some(resource) = without {
                 found = Some(Violation::KeyLeft { master, resource });
             }
         }

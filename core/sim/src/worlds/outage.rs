@@ -51,11 +51,6 @@ impl Outages {
         }
     }
 
-    /// Whether a master has lost data at any time.
-    pub(super) fn has_lost(&self, master: usize) -> bool {
-        self.masters.get(master).is_some_and(|outage| outage.lost_at.is_some())
-    }
-
     /// Whether a master must not vote yet. Scripts see whole milliseconds.
     pub(super) fn is_silent(&self, master: usize, clock: u64) -> bool {
         self.masters.get(master).is_some_and(|outage| clock + MILLI < outage.silent_until)

@@ -4,14 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 use quorlock_core::Resource;
-use quorlock_core::internals::Sentinel;
 
 use super::groups::untagged;
 use super::observer::Observer;
 use super::random::nanos;
 use super::state::State;
 use super::timeline::Key;
-use crate::master::{Command, CommandKind, Held};
+use crate::master::{Command, CommandKind, Held, sharers};
 use crate::picture::Outcome;
 
 impl State {
@@ -35,31 +34,20 @@ impl State {
 }
 
 /// The tokens that a master's key keeps, each with its resource and its end: the token that is the
-/// key's value, or those of the set of sharers that have not ended.
+/// key's value, or those of the sharers that have not ended.
 pub(super) fn entries(
     held: Held<'_>,
     now: Duration,
 ) -> impl Iterator<Item = (Resource, &[u8], Option<Duration>)> {
     let key = untagged(held.key);
-    let resource = || Resource::new(key).ok().or_else(|| semaphore(key));
-    let value = held.value.and_then(|value| Some((resource()?, value, held.expires_at)));
-    let shared = held.scores.and_then(|scores| Some((shared_resource(key)?, scores)));
-    let shared = shared.into_iter().flat_map(move |(resource, scores)| {
-        let ends = scores.iter().map(|(token, end)| (token, Duration::from_millis(end.unsigned_abs())));
-        let present = ends.filter(move |(_, end)| *end > now);
-        present.map(move |(token, end)| (resource.clone(), token.as_slice(), Some(end)))
-    });
-    value.into_iter().chain(shared)
-}
-
-/// Whether this value of a key is that of a shared lock.
-pub(super) fn is_sentinel(value: &[u8]) -> bool {
-    value.starts_with(Sentinel::COMMON.as_bytes())
-}
-
-/// The resource whose sharers are kept under this key.
-fn shared_resource(key: &[u8]) -> Option<Resource> {
-    beside(key.strip_prefix(b"quorlock:shared")?)
+    let resource = Resource::new(key).ok().or_else(|| semaphore(key));
+    let sharers = held.value.and_then(sharers::read).map(|(_, entries)| entries);
+    let alone = held.value.filter(|_| sharers.is_none()).map(|token| (token, held.expires_at));
+    let ends = sharers::each(sharers.unwrap_or_default())
+        .map(|(end, token)| (token, Duration::from_millis(end.unsigned_abs())));
+    let present = ends.filter(move |(_, end)| *end > now).map(|(token, end)| (token, Some(end)));
+    let tokens = alone.into_iter().chain(present);
+    tokens.filter_map(move |(token, end)| Some((resource.clone()?, token, end)))
 }
 
 /// The semaphore of which this is the key of a permit.
@@ -78,7 +66,7 @@ fn beside(rest: &[u8]) -> Option<Resource> {
 fn lock_keys(command: &Command) -> Vec<&[u8]> {
     let Some(shape) = Shape::of(command) else { return command.key().into_iter().collect() };
     let written = 0..shape.written;
-    let shared = (0..shape.read).map(|target| shape.written + 3 * target);
+    let shared = (0..shape.read).map(|target| shape.written + 2 * target);
     written.chain(shared).filter_map(|key| command.script_key(key)).collect()
 }
 
@@ -86,7 +74,7 @@ fn lock_keys(command: &Command) -> Vec<&[u8]> {
 pub(super) fn counters(command: &Command) -> Vec<&[u8]> {
     match (command.kind(), Shape::of(command)) {
         (_, Some(shape)) if shape.counts => {
-            let first = shape.written * if shape.marks { 2 } else { 1 } + 3 * shape.read;
+            let first = shape.written * if shape.marks { 2 } else { 1 } + 2 * shape.read;
             let counters = first..first + shape.written + shape.read;
             counters.filter_map(|key| command.script_key(key)).collect()
         }

@@ -32,7 +32,7 @@ pub(crate) struct AllClaim {
     /// Resources that are written, then those that are read.
     resources: Box<[Resource]>,
     written: usize,
-    /// The keys of all targets: one of each that is written, three of each that is read.
+    /// The keys of all targets: one of each that is written, two of each that is read.
     targets: Box<[u8]>,
     /// The marks of resources that are written, if the attempt may wait for readers; for seats, the
     /// mark that reserves the next one.
@@ -70,7 +70,6 @@ impl AllClaim {
         put_argument(&mut shape, Decimal::new(read.len() as u64).as_bytes());
         for (resource, group) in &read {
             put_argument(&mut keys, resource.key());
-            put_argument(&mut keys, &resource.shared_key());
             put_argument(&mut keys, &resource.want_key());
             put_argument(&mut shape, &Sentinel::of(group.name()));
         }
@@ -197,7 +196,7 @@ impl Arguments<'_> {
         let read = resources.len() - written;
         let marks = if self.takes > 0 { 1 } else { self.wish.map_or(0, |_| *written) };
         let counters = if self.counts { resources.len() } else { 0 };
-        (written + 3 * read + marks + counters + usize::from(self.terms.are_of_marker())) as u64
+        (written + 2 * read + marks + counters + usize::from(self.terms.are_of_marker())) as u64
     }
 
     pub(crate) fn values(&self) -> u64 {

@@ -115,7 +115,7 @@ impl Claim {
 
     /// For a release by a token that may hold the resource alone or share it in any group.
     pub(crate) fn of_any_kind(resource: &Resource, token: Token) -> Self {
-        Self::asking(std::slice::from_ref(resource), &token.to_hex(), &[&resource.shared_key()])
+        Self::asking(std::slice::from_ref(resource), &token.to_hex(), &[])
     }
 
     /// For the restart guard's marker, which has no token.

@@ -14,7 +14,7 @@ local call = redis.pcall
 local token, flags = ARGV[1], ARGV[4] ~= '-' and ARGV[4]
 local written, read = tonumber(ARGV[5]), tonumber(ARGV[6])
 local function has(flag) return flags and string.find(flags, flag, 1, true) end
-local marks = written + 3 * read
+local marks = written + 2 * read
 local counters = marks + (has('m') and written or 0)
 local function bad(reply) return type(reply) == 'table' and reply.err and reply end
 local function all(command, keys, from, last, see)
@@ -52,6 +52,7 @@ macro_rules! prepare_sharing {
         concat!(
             "local life, now, share = tonumber(ARGV[2]), 0\nif read > 0 then\n",
             read_clock!(),
+            define_entries!(),
             define_share!(),
             "end\n"
         )
@@ -59,14 +60,14 @@ macro_rules! prepare_sharing {
 }
 
 /// Defines `tell`: the holder of `KEYS[place]` and its remaining time, as the scripts for one
-/// target answer them; nil if the key does not exist.
+/// target answer them; nil if the key does not exist, or is shared by the group of `sentinel`.
 macro_rules! define_tell {
     () => {
         "\
-local function tell(place)
+local function tell(place, sentinel)
   local held = call('GET', KEYS[place])
   if bad(held) then return held end
-  if not held then return nil end
+  if not held or sentinel and string.sub(held, 1, #sentinel) == sentinel then return nil end
   local left = call('PTTL', KEYS[place])
   return bad(left) or {redis.sha1hex(string.sub(held, 1, 64)), left}
 end
@@ -125,14 +126,13 @@ macro_rules! define_look {
         "\
 local held, ends = {}, {}
 local function look(i)
-  local x = written + 3 * i - 2
-  held[i] = call('GET', KEYS[x])
-  if bad(held[i]) then return held[i] end
-  if held[i] == ARGV[6 + i] then
-    local last = call('ZSCORE', KEYS[x + 1], token)
-    if bad(last) then return last end
-    if last and tonumber(last) > now then ends[i] = tonumber(last) end
-  end
+  local value, sentinel = call('GET', KEYS[written + 2 * i - 1]), ARGV[6 + i]
+  if bad(value) then return value end
+  held[i] = value
+  local at = value and string.sub(value, 1, #sentinel) == sentinel
+    and string.find(value, ':' .. token, #sentinel, true)
+  local last = at and tonumber(string.sub(value, at - 16, at - 1))
+  if last and last > now then ends[i] = last end
 end
 "
     };
@@ -162,49 +162,55 @@ end
     };
 }
 
-/// Defines `share`: puts our entry into a read target, whose `x` is `value`, or extends the entry.
-/// Answers an error, or nothing.
+/// Defines what changes the entries of a shared key. `without` removes the entry with this name: it
+/// returns the others, and its end, if there was one. `with` adds an entry where its end belongs.
+/// `put` writes the entries, and a life for the key until the last one ends; it answers an error,
+/// or nothing.
 ///
-/// If `x` is our token the sentinel is written last: until then no other client looks at the zset.
-/// If there is no `x` the sentinel is written first, so that a server without memory refuses before
-/// anything has changed.
+/// With `holds` the key's life is set first, so that the value can be written even if the server
+/// has no memory: it refuses a `SET` only before a script's first write. A client that holds the
+/// key already must be able to stay or leave.
+macro_rules! define_entries {
+    () => {
+        "\
+local function without(entries, name)
+  local at = string.find(entries, ':' .. name, 1, true)
+  if not at or #name ~= 40 then return entries end
+  local others = string.sub(entries, 1, at - 17) .. string.sub(entries, at + 41)
+  return others, tonumber(string.sub(entries, at - 16, at - 1))
+end
+local function with(entries, last, name)
+  local at, ends = #entries, string.format('%016.0f', math.min(last, 9007199254740991))
+  while at > 0 and string.sub(entries, at - 56, at - 41) > ends do at = at - 57 end
+  return string.sub(entries, 1, at) .. ends .. ':' .. name .. string.sub(entries, at + 1)
+end
+local function put(x, sentinel, entries, holds)
+  local whole = string.format('%.0f', string.sub(entries, -57, -42) + 1 - now)
+  return holds and bad(call('PEXPIRE', x, whole)) or bad(call('SET', x, sentinel .. entries, 'PX', whole))
+end
+"
+    };
+}
+
+/// Defines `share`: puts our entry into a read target, whose `x` is `value`, or extends the entry,
+/// which ended at `last`. Entries that have ended are dropped. Answers an error, or nothing.
 macro_rules! define_share {
     () => {
         "\
-local function enter(zset, whole, ...)
-  local there = call('PEXPIRE', zset, whole)
-  return bad(there) or bad(call('ZADD', zset, ...))
-    or there == 0 and bad(call('PEXPIRE', zset, whole))
-end
 function share(i, value, last)
-  local x, zset, sentinel = KEYS[written + 3 * i - 2], KEYS[written + 3 * i - 1], ARGV[6 + i]
+  local x, sentinel, entries = KEYS[written + 2 * i - 1], ARGV[6 + i], ''
+  local holds = last or value == token
   last = math.max(last or 0, now + life)
-  if not value then
-    local whole = string.format('%.0f', last + 1 - now)
-    local stop = bad(call('SET', x, sentinel, 'PX', whole))
-    if stop then return stop end
-    local stale = call('PEXPIRE', zset, whole)
-    stop = bad(stale) or stale == 1 and bad(call('DEL', zset))
-      or bad(call('ZADD', zset, last, token)) or bad(call('PEXPIRE', zset, whole))
-    if stop then call('DEL', x) end
-    return stop
-  end
-  local left = call('PTTL', x)
-  if bad(left) then return left end
   if value == token then
+    local left = call('PTTL', x)
+    if bad(left) then return left end
     last = math.max(last, now + left)
-    local whole = last + 1 - now
-    return bad(call('DEL', zset)) or enter(zset, whole, last, token)
-      or bad(call('SET', x, sentinel, 'PX', whole))
+  elseif value then
+    local others, from = without(string.sub(value, #sentinel + 1), token), 1
+    while from < #others and tonumber(string.sub(others, from, from + 15)) <= now do from = from + 57 end
+    entries = string.sub(others, from)
   end
-  local longest = call('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
-  if bad(longest) then return longest end
-  local lost = not longest[1] and left > 1
-  local whole = math.max(last, tonumber(longest[2] or 0), lost and now + left - 1 or 0) + 1 - now
-  local stop = left >= 0 and left < whole and bad(call('PEXPIRE', x, whole))
-  if stop then return stop end
-  if lost then return enter(zset, whole, last, token, now + left - 1, 'lost') end
-  return enter(zset, whole, last, token) or bad(call('ZREMRANGEBYSCORE', zset, '-inf', now))
+  return put(x, sentinel, with(entries, last, token), holds)
 end
 "
     };
@@ -228,34 +234,33 @@ end
 macro_rules! define_leave {
     () => {
         concat!(
+            "local now\n",
+            define_entries!(),
             "\
-local function leave(x, zset, sentinel)
-  local held = call('GET', x)
-  if bad(held) then return held end
-  if held == token then return bad(call('DEL', x)) end
-  local found = held == sentinel and call('ZREM', zset, token)
-  if bad(found) then return found end
-  if found ~= 1 then
+local function leave(x, sentinel)
+  local value = call('GET', x)
+  if bad(value) then return value end
+  if value == token then return bad(call('DEL', x)) end
+  local entries, last = value or ''
+  if sentinel and string.sub(entries, 1, #sentinel) == sentinel then
+    entries, last = without(string.sub(entries, #sentinel + 1), token)
+  end
+  if not last then
     complete = false
     return nil
   end
-  local longest = call('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
-  if bad(longest) then return longest end
-  if not longest[2] then return bad(call('DEL', x, zset)) end
-  local now
+  if entries == '' then return bad(call('DEL', x)) end
 ",
             read_clock!(),
             "\
-  local left = tonumber(longest[2]) - now
-  if left <= 0 then return bad(call('DEL', x, zset)) end
-  left = string.format('%.0f', left + 1)
-  return bad(call('PEXPIRE', x, left)) or bad(call('PEXPIRE', zset, left))
+  if tonumber(string.sub(entries, -57, -42)) <= now then return bad(call('DEL', x)) end
+  return put(x, sentinel, entries, true)
 end
 "
         )
     };
 }
 pub(super) use {
-    define_count, define_leave, define_lengthen, define_look, define_ours, define_raise, define_share,
-    define_tell, prepare_clock, prepare_sharing, read_claim, read_clock,
+    define_count, define_entries, define_leave, define_lengthen, define_look, define_ours, define_raise,
+    define_share, define_tell, prepare_clock, prepare_sharing, read_claim, read_clock,
 };

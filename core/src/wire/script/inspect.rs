@@ -5,7 +5,7 @@ use super::Script;
 
 /// Reports the content of each of KEYS, and the master's state. It writes nothing. ARGV\[1\] has
 /// our tokens, with a space between. ARGV\[2\] is the restart guard's marker. If KEYS\[1\] may be
-/// shared, ARGV\[3\] is the zset of its sharers, and ARGV\[4\] the mark of its waiting writers.
+/// shared, ARGV\[3\] is the mark of its waiting writers.
 ///
 /// The answer:
 ///
@@ -15,15 +15,15 @@ use super::Script;
 /// 2. A line for each sharer of the first key, beginning with the one that ends last: the digits,
 ///    the milliseconds until its end, and 1 if it is ours, else 0. At most 1,000 sharers are
 ///    listed, which takes a master 3 ms (redis-server 7.0.15). `denied` if the user may not read
-///    them.
+///    the server's clock.
 /// 3. The name of the sharers' group.
 /// 4. The PTTL of the mark; -2 if there is none, or the user may not read it.
 /// 5. to 9. The seconds and microseconds of the server's clock, the restart guard's marker, and
 ///    `INFO server` and `INFO replication`. If the user may not read one of these, it is empty, but
 ///    the marker is then `denied`.
 ///
-/// The marker, the zset and the mark are used without being named as keys, so that a user who may
-/// not use them can still ask.
+/// The marker and the mark are used without being named as keys, so that a user who may not use
+/// them can still ask.
 pub const INSPECT: Script = Script {
     number: 19,
     name: "inspect",
@@ -40,14 +40,17 @@ local function holder(value, left)
   local digits = string.sub(redis.sha1hex(string.sub(value, 1, 64)), 1, 16)
   return string.format('%s %.0f %d', digits, left, mine[value] and 1 or 0)
 end
-local function look()
-  local entries = clock[1] and told('ZREVRANGE', ARGV[3], 0, 999, 'WITHSCORES') or ''
-  if entries == '' then sharers[1] = 'denied' end
-  for i = 1, #entries, 2 do
-    local left = entries[i + 1] - clock[1] * 1000 - math.floor(clock[2] / 1000)
-    if left > 0 and entries[i] ~= 'lost' then sharers[#sharers + 1] = holder(entries[i], left) end
+local function look(held)
+  local length = string.match(held, '^(%d+):', 65) or ''
+  local from = 65 + #length + (tonumber(length) or 0)
+  group = string.sub(held, 66 + #length, from)
+  local now = clock[1] and clock[1] * 1000 + math.floor(clock[2] / 1000)
+  if not now then sharers[1] = 'denied' end
+  for at = #held - 56, now and math.max(from, #held - 57000) or #held, -57 do
+    local left = (tonumber(string.sub(held, at, at + 15)) or 0) - now
+    if left > 0 then sharers[#sharers + 1] = holder(string.sub(held, at + 17, at + 56), left) end
   end
-  mark = redis.pcall('PTTL', ARGV[4])
+  mark = redis.pcall('PTTL', ARGV[3])
   if type(mark) == 'table' then mark = -2 end
 end
 for i = 1, #KEYS do
@@ -58,17 +61,14 @@ for i = 1, #KEYS do
   elseif held then
     local shared = ARGV[3] and string.sub(held, 1, 16) == 'quorlock:shared:'
     keys[#keys + 1] = i .. (shared and ' shared ' or ' held ') .. holder(held, redis.call('PTTL', KEYS[i]))
-    if shared then
-      group = string.sub(held, 65)
-      look()
-    end
+    if shared then look(held) end
   end
 end
 local marker = redis.pcall('GET', ARGV[2])
 if type(marker) == 'table' then marker = 'denied' end
 return {table.concat(keys, '\\n'), table.concat(sharers, '\\n'), group, mark, clock[1] or '', clock[2] or '',
   marker or '', told('INFO', 'server'), told('INFO', 'replication')}",
-    sha1_hex: "278d926361913ec4825b1e11756a7a14e1b2f61d",
+    sha1_hex: "14399f67e1f6a815f075aec44dcff23525d6e5aa",
 };
 
 /// Deletes KEYS\[1\] if its holder's digest begins with ARGV\[1\], which has 16 digits. Answers 1
@@ -76,8 +76,7 @@ return {table.concat(keys, '\\n'), table.concat(sharers, '\\n'), group, mark, cl
 /// answers GET's WRONGTYPE.
 ///
 /// If the key is shared, ARGV\[1\] may name any sharer: the key is deleted with all of them. If it
-/// names none, the answer is the sharer in the zset ARGV\[2\] that ends last. If the sharers are
-/// lost, the sentinel takes their place.
+/// names none, the answer is the sharer that ends last.
 ///
 /// The script is called twice: the first call has no digits, and only reports the holder. A request
 /// that a stopped server executes late finds another holder, and deletes nothing.
@@ -88,22 +87,21 @@ pub const FORCE_RELEASE: Script = Script {
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then return held end
 if not held then return 0 end
-local shared, holders = string.sub(held, 1, 16) == 'quorlock:shared:', {held}
-if shared then
-  local sharers = redis.pcall('ZREVRANGE', ARGV[2], 0, 999)
-  if sharers.err and not string.find(sharers.err, 'WRONGTYPE', 1, true) then return sharers end
-  if sharers[1] then holders = sharers end
-end
-for i = 1, #holders do
-  holders[i] = redis.sha1hex(string.sub(holders[i], 1, 64))
-  if string.sub(holders[i], 1, 16) == ARGV[1] then
-    local done = redis.pcall('DEL', KEYS[1])
-    if done == 1 and shared then redis.pcall('DEL', ARGV[2]) end
-    return done
+local holders = {}
+if string.sub(held, 1, 16) == 'quorlock:shared:' then
+  local length = string.match(held, '^(%d+):', 65) or ''
+  local from = 65 + #length + (tonumber(length) or 0)
+  for at = #held - 56, math.max(from, #held - 57000), -57 do
+    holders[#holders + 1] = string.sub(held, at + 17, at + 56)
   end
 end
+holders[1] = holders[1] or held
+for i = 1, #holders do
+  holders[i] = redis.sha1hex(string.sub(holders[i], 1, 64))
+  if string.sub(holders[i], 1, 16) == ARGV[1] then return redis.pcall('DEL', KEYS[1]) end
+end
 return {holders[1], redis.call('PTTL', KEYS[1])}",
-    sha1_hex: "51bf2e8ec137c75f630ee5c5071a04759d23327b",
+    sha1_hex: "28ac6ac3bdbfdccaaa166b7e647426cf76c1d187",
 };
 
 #[cfg(test)]
@@ -116,13 +114,13 @@ mod tests {
         let mut commands: Vec<_> =
             calls.filter(|word| word.chars().all(|it| it.is_ascii_uppercase())).collect();
         commands.sort_unstable();
-        assert_eq!(commands, ["GET", "GET", "INFO", "INFO", "PTTL", "PTTL", "TIME", "ZREVRANGE"]);
+        assert_eq!(commands, ["GET", "GET", "INFO", "INFO", "PTTL", "PTTL", "TIME"]);
     }
 
     #[test]
     fn a_key_is_deleted_only_where_its_holder_was_named() {
-        let (before, named) = FORCE_RELEASE.text.split_once("== ARGV[1] then\n").unwrap();
-        let (behind, rest) = named.split_once("    return done\n").unwrap();
-        assert_eq!([before, behind, rest].map(|part| part.matches("DEL").count()), [0, 2, 0]);
+        let (before, named) = FORCE_RELEASE.text.split_once("== ARGV[1] then ").unwrap();
+        let (behind, rest) = named.split_once(" end\n").unwrap();
+        assert_eq!([before, behind, rest].map(|part| part.matches("DEL").count()), [0, 1, 0]);
     }
 }

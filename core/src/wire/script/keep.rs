@@ -1,7 +1,7 @@
 //! A release that keeps the keys for a while.
 
 use super::Script;
-use super::claim::{prepare_clock, read_claim, read_clock};
+use super::claim::{define_entries, prepare_clock, read_claim, read_clock};
 
 /// Releases the lock if KEYS\[1\] holds the token ARGV\[1\], but keeps the key for ARGV\[2\]
 /// milliseconds from now, whether that makes its life longer or shorter. Answers 1 if it did, or if
@@ -46,6 +46,7 @@ pub const KEEP_ALL: Script = Script {
     text: concat!(
         read_claim!(),
         prepare_clock!(),
+        define_entries!(),
         "\
 local life, kept, complete = tonumber(ARGV[2]), redis.sha1hex(token), true
 local function stay(key, value)
@@ -62,27 +63,15 @@ local function stay(key, value)
   local left = call('PTTL', key)
   return bad(left) or left > life and bad(call('PEXPIRE', key, ARGV[2]))
 end
-local function remain(x, zset)
-  local ends = now + life
-  local own = call('ZSCORE', zset, token)
-  if bad(own) then return own end
-  local last = own or call('ZSCORE', zset, kept)
-  if bad(last) then return last end
-  if not last or tonumber(last) <= now then
+local function remain(x, sentinel, value)
+  local others, own = without(string.sub(value, #sentinel + 1), token)
+  local entries, last = without(others, kept)
+  if (own or last or now) <= now then
     complete = false
     return nil
   end
-  if not own then ends = math.min(ends, tonumber(last)) end
-  local left = call('PTTL', x)
-  if bad(left) then return left end
-  local whole = math.max(left, ends + 1 - now)
-  local stop = bad(call('PEXPIRE', x, whole)) or bad(call('PEXPIRE', zset, whole))
-    or bad(call('ZADD', zset, ends, kept)) or bad(call('ZREM', zset, token))
-  if stop then return stop end
-  local longest = call('ZREVRANGE', zset, 0, 0, 'WITHSCORES')
-  if bad(longest) then return longest end
-  whole = tonumber(longest[2]) + 1 - now
-  return bad(call('PEXPIRE', x, whole)) or bad(call('PEXPIRE', zset, whole))
+  local ends = own and now + life or math.min(now + life, last)
+  return put(x, sentinel, with(entries, ends, kept), true)
 end
 local stop = all('MGET', KEYS, 1, written, function(values, before)
   for i = 1, #values do
@@ -92,21 +81,21 @@ local stop = all('MGET', KEYS, 1, written, function(values, before)
 end)
 if stop then return stop end
 for i = 1, read do
-  local x, zset = KEYS[written + 3 * i - 2], KEYS[written + 3 * i - 1]
+  local x, sentinel = KEYS[written + 2 * i - 1], ARGV[6 + i]
   local held = call('GET', x)
-  if held == ARGV[6 + i] then
-    stop = remain(x, zset)
-  elseif not bad(held) then
-    stop = stay(x, held)
-  else
+  if bad(held) then
     stop = held
+  elseif held and string.sub(held, 1, #sentinel) == sentinel then
+    stop = remain(x, sentinel, held)
+  else
+    stop = stay(x, held)
   end
   if stop and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
   if stop then complete = false end
 end
 return complete and 1 or 0"
     ),
-    sha1_hex: "83866ac84061f065ed10901866118a413528313e",
+    sha1_hex: "c0d1a666e583317cf20352f38907dbf2646441ba",
 };
 
 #[cfg(test)]

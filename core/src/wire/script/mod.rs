@@ -1,10 +1,9 @@
 //! The Lua scripts, with the contract of each and the reasons for its form.
 //!
-//! They run on Redis 5.0 to 8 and Valkey 8 and 9. Each gets the keys that it writes in `KEYS`. The
-//! exceptions are `any` and `inspect`, which get the zset of the sharers in `ARGV`: their
-//! documentation says why. Commands that may fail use `pcall`, which returns an error as a table
-//! instead of ending the script. Redis 6.2 and older wrap errors of `call` in their own sentence,
-//! but send a returned table unchanged.
+//! They run on Redis 5.0 to 8 and Valkey 8 and 9. Each gets the keys that it writes in `KEYS`.
+//! Commands that may fail use `pcall`, which returns an error as a table instead of ending the
+//! script. Redis 6.2 and older wrap errors of `call` in their own sentence, but send a returned
+//! table unchanged.
 
 /// Ends the script with the lock's holder and remaining time: the SHA-1 of the first 64 bytes of
 /// `held`, and the PTTL. The digest distinguishes holders, while the token, with which any client

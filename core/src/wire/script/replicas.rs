@@ -160,7 +160,7 @@ pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
     ACQUIRE_ALL.text,
     25,
     "acquire all replicated",
-    "6c37ca0784ee0e518a7469959d4cf35c1cd456e8"
+    "f388a9600745f31f3533fa89dd3bbaf69eb73202"
 );
 pub(crate) const TAKE_REPLICATED: Script =
     behind!([CHECK], TAKE.text, 26, "take replicated", "7d54010ff92beb759eb6f6f4e544d27c14c48ece");
@@ -185,13 +185,13 @@ pub(crate) const EXTEND_FENCED_REPLICATED: Script = behind!(
     "cfbdeaa0af48fb44e587c2f233ae5b9a34d76f56"
 );
 pub(crate) const RAISE_ALL_REPLICATED: Script =
-    behind!([CHECK], RAISE_ALL.text, 32, "raise all replicated", "756ed9036ede473e6e048263a3a4ae0b92df5a15");
+    behind!([CHECK], RAISE_ALL.text, 32, "raise all replicated", "2ac7a7ed3125ccc376cb4b19424a330876b95253");
 pub(crate) const EXTEND_ALL_REPLICATED: Script = behind!(
     [CHECK],
     EXTEND_ALL.text,
     33,
     "extend all replicated",
-    "c2108a86ab9ff88489cde1c92ab0fdb46c7e7b4b"
+    "766091fb67fbc28ab19688c1b41983b1e1058055"
 );
 pub(crate) const HEAL_REPLICATED: Script = behind!(
     [CHECK, MARKER[0], MARKER[1]],
@@ -212,7 +212,7 @@ pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
     HEAL_ALL.text,
     36,
     "heal all replicated",
-    "4513149e69653ccbea3fac24328d22477e9e54da"
+    "7e7dfd8abd13c276ddc19b566114e2df9b3be1d4"
 );
 
 pub(crate) const ENTER_REPLICATED: Script =

@@ -103,8 +103,8 @@ impl Permissions {
 /// The commands that each kind of lock sends about this resource, each once.
 pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
     let [key, marker] = [resource.key(), Fleet::MARKER.as_bytes()].map(|key| master.key_of(key).into_owned());
-    let names = [resource.counter_key(), resource.shared_key(), resource.want_key(), resource.seat_key(0)];
-    let [fence, shared, want, seat] = names.map(|key| master.key_of(&key).into_owned());
+    let names = [resource.counter_key(), resource.want_key(), resource.seat_key(0)];
+    let [fence, want, seat] = names.map(|key| master.key_of(&key).into_owned());
     let key = key.as_slice();
     let mut needs = Vec::new();
     let mut need = |of: Use, name: &str, key: &[u8], more: &[&str]| {
@@ -126,13 +126,6 @@ pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
         need(Use::Readers, name, key, &[]);
         need(Use::Permits, name, &seat, &[]);
     }
-    need(Use::Readers, "ZADD", &shared, &["1", "x"]);
-    need(Use::Readers, "ZREMRANGEBYSCORE", &shared, &["0", "0"]);
-    need(Use::Readers, "ZREVRANGE", &shared, &["0", "0"]);
-    for name in ["ZREM", "ZSCORE"] {
-        need(Use::Readers, name, &shared, &["x"]);
-    }
-    need(Use::Readers, "DEL", &shared, &[]);
     need(Use::Readers, "SET", &want, &["x", "PX", "1"]);
     let place = resource.place_key(QueuePlace::from_bytes([0; QueuePlace::BYTES]));
     let [queue, ticket, place] =

@@ -3,6 +3,7 @@
 use super::{Body, NO_ARGUMENT, NO_COUNTER};
 use crate::master::number::{lua_integer, lua_max, lua_number};
 use crate::master::reply::Failure;
+use crate::master::sharers;
 
 /// The arguments of such a script.
 #[derive(Clone, Copy)]
@@ -33,9 +34,9 @@ impl Many<'_> {
         self.flags.contains(&flag)
     }
 
-    /// The number of a read target's key; those of its set and its mark follow.
+    /// The number of a read target's key; that of its mark follows.
     pub(super) fn place(&self, target: usize) -> usize {
-        self.written + 3 * target - 2
+        self.written + 2 * target - 1
     }
 }
 
@@ -44,7 +45,7 @@ impl<'b> Body<'_, 'b> {
         let number = |place: usize| self.value(place).and_then(lua_number).ok_or(NO_ARGUMENT);
         let count = |place: usize| usize::try_from(lua_integer(number(place)?)).map_err(|_| NO_ARGUMENT);
         let (flags, written, read) = (self.worth(4)?, count(5)?, count(6)?);
-        let marks = written + 3 * read;
+        let marks = written + 2 * read;
         let counters = marks + if flags.contains(&b'm') { written } else { 0 };
         let (token, life, number) = (self.worth(1)?, number(2)?, number(3)?);
         Ok(Many { token, life, number, flags, written, read, marks, counters, now: 0.0 })
@@ -66,71 +67,43 @@ impl<'b> Body<'_, 'b> {
     }
 
     pub(super) fn look(&mut self, many: &Many<'b>, target: usize) -> Result<Looked, Failure> {
-        let place = many.place(target);
-        let held = self.get(self.key(place))?;
-        let mut end = None;
-        if held.as_deref() == Some(self.sentinel(target)?) {
-            let score = self.zscore(self.named(place + 1)?, many.token)?;
-            end = score.map(|score| score as f64).filter(|end| *end > many.now);
-        }
+        let held = self.get(self.key(many.place(target)))?;
+        let entries = held.as_deref().unwrap_or_default().strip_prefix(self.sentinel(target)?);
+        let end = entries.and_then(|entries| sharers::end_of(entries, many.token));
+        let end = end.map(|end| end as f64).filter(|end| *end > many.now);
         Ok(Looked { held, end })
     }
 
     /// Puts our entry into a read target, or moves its end later.
     pub(super) fn share(&mut self, many: &Many<'b>, target: usize, found: &Looked) -> Result<(), Failure> {
-        let (place, sentinel) = (many.place(target), self.sentinel(target)?);
-        let (key, set) = (self.named(place)?, self.named(place + 1)?);
+        let (key, sentinel) = (self.named(many.place(target))?, self.sentinel(target)?);
+        let held = found.held.as_deref().unwrap_or_default();
+        let was_exclusive = held == many.token;
         let mut last = (many.now + many.life).max(found.end.unwrap_or_default());
-        let Some(held) = &found.held else {
-            let whole = rounded(last + 1.0 - many.now);
-            self.set_with_end(key, sentinel, whole.as_bytes())?;
-            let entered = self.enter_first(set, whole.as_bytes(), (last, many.token));
-            if entered.is_err() {
-                let _ = self.delete_all(&[key]);
-            }
-            return entered;
-        };
-        let left = self.pttl_of(key) as f64;
-        if *held == many.token {
-            last = last.max(many.now + left);
-            let whole = last + 1.0 - many.now;
-            self.delete_all(&[set])?;
-            self.enter(set, whole, &[(last, many.token)])?;
-            return self.set_with_end(key, sentinel, written(whole).as_bytes());
+        let mut others = Vec::new();
+        if was_exclusive {
+            last = last.max(many.now + self.pttl_of(key) as f64);
+        } else if let Some(entries) = held.strip_prefix(sentinel) {
+            others = sharers::without(entries, many.token).0;
         }
-        let longest = self.longest(set)?.map(|longest| longest as f64);
-        let lost = (longest.is_none() && left > 1.0).then_some(many.now + left - 1.0);
-        let whole = last.max(longest.unwrap_or_default()).max(lost.unwrap_or_default()) + 1.0 - many.now;
-        if left >= 0.0 && left < whole {
-            self.pexpire(key, written(whole).as_bytes())?;
-        }
-        match lost {
-            Some(end) => self.enter(set, whole, &[(last, many.token), (end, b"lost")]),
-            None => {
-                self.enter(set, whole, &[(last, many.token)])?;
-                self.drop_until(set, lua_integer(many.now))
-            }
-        }
+        let entries = sharers::with(sharers::alive(&others, many.now), last, many.token);
+        self.put_sharers(key, sentinel, &entries, many.now, was_exclusive || found.end.is_some())
     }
 
-    /// Puts an entry into a set whose present contents do not count.
-    fn enter_first(&mut self, set: &[u8], whole: &[u8], (last, token): (f64, &[u8])) -> Result<(), Failure> {
-        if self.pexpire(set, whole)? {
-            self.delete_all(&[set])?;
+    /// `put(x, sentinel, entries, holds)`
+    pub(super) fn put_sharers(
+        &mut self,
+        key: &[u8],
+        sentinel: &[u8],
+        entries: &[u8],
+        now: f64,
+        holds: bool,
+    ) -> Result<(), Failure> {
+        let whole = rounded(sharers::last(entries).unwrap_or_default() as f64 + 1.0 - now);
+        if holds {
+            self.pexpire(key, whole.as_bytes())?;
         }
-        self.zadd(set, &[(lua_integer(last), token)])?;
-        self.pexpire(set, whole).map(drop)
-    }
-
-    fn enter(&mut self, set: &[u8], whole: f64, scored: &[(f64, &[u8])]) -> Result<(), Failure> {
-        let whole = written(whole);
-        let is_there = self.pexpire(set, whole.as_bytes())?;
-        let scored: Vec<_> = scored.iter().map(|(score, member)| (lua_integer(*score), *member)).collect();
-        self.zadd(set, &scored)?;
-        if !is_there {
-            self.pexpire(set, whole.as_bytes())?;
-        }
-        Ok(())
+        self.set_with_end(key, &[sentinel, entries].concat(), whole.as_bytes())
     }
 
     /// `lengthen(key)`

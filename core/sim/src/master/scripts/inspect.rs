@@ -2,10 +2,10 @@
 
 use super::Body;
 use super::many::SHARED;
-use super::plain::{digest, no_wrong_type};
+use super::plain::digest;
 use crate::master::info;
-use crate::master::keyspace::Millis;
 use crate::master::reply::{Failure, WRONG_TYPE};
+use crate::master::sharers;
 
 impl Body<'_, '_> {
     pub(super) fn inspect(&mut self) -> Result<(), Failure> {
@@ -32,20 +32,12 @@ impl Body<'_, '_> {
                     let left = self.pttl_of(key);
                     keys.push(format!("{place} {kind} {}", holder(&held, left)));
                     if is_shared {
-                        group = held.get(SENTINEL_BYTES..).unwrap_or_default().to_vec();
-                        match self.latest(self.value(3).unwrap_or_default()) {
-                            // `sharers[1] = 'denied'`
-                            Err(_) => {
-                                sharers.splice(..sharers.len().min(1), ["denied".to_owned()]).for_each(drop);
-                            }
-                            Ok(entries) => {
-                                let alive =
-                                    |(end, member): &&(Millis, Vec<u8>)| *end > clock && member != b"lost";
-                                let alive = entries.iter().filter(alive);
-                                sharers.extend(alive.map(|(end, member)| holder(member, end - clock)));
-                            }
-                        }
-                        mark = self.value(4).map_or(-2, |mark| self.pttl_of(mark));
+                        let (name, entries) = sharers::read(&held).unwrap_or_default();
+                        group = name.to_vec();
+                        let listed = sharers::each(entries).rev().take(MOST_SHARERS);
+                        let alive = listed.filter(|(end, _)| *end > clock);
+                        sharers.extend(alive.map(|(end, token)| holder(token, end - clock)));
+                        mark = self.value(3).map_or(-2, |mark| self.pttl_of(mark));
                     }
                 }
             }
@@ -72,31 +64,24 @@ impl Body<'_, '_> {
 
     pub(super) fn force_release(&mut self) -> Result<(), Failure> {
         let Some(held) = self.get(self.key(1))? else { return self.number(0.0) };
-        let is_shared = held.starts_with(SHARED);
-        let mut holders = vec![held];
-        if is_shared {
-            match self.latest(self.worth(2)?) {
-                Ok(sharers) if sharers.is_empty() => {}
-                Ok(sharers) => holders = sharers.into_iter().map(|(_, member)| member).collect(),
-                Err(error) => no_wrong_type(error)?,
-            }
+        let (_, entries) = sharers::read(&held).unwrap_or_default();
+        let mut holders: Vec<_> =
+            sharers::each(entries).rev().take(MOST_SHARERS).map(|(_, token)| token).collect();
+        if holders.is_empty() {
+            holders.push(&held);
         }
-        let is_named =
-            |holder: &Vec<u8>| digest(holder).as_bytes().get(..FINGERPRINT_DIGITS) == self.value(1);
+        let is_named = |holder: &&[u8]| digest(holder).as_bytes().get(..FINGERPRINT_DIGITS) == self.value(1);
         if holders.iter().any(is_named) {
             let key = self.named(1)?;
             self.delete_all(&[key])?;
-            if is_shared {
-                self.delete_all(&[self.worth(2)?])?;
-            }
             return self.number(1.0);
         }
         let last = holders.into_iter().next().unwrap_or_default();
-        self.tell_holder(&last);
+        self.tell_holder(last);
         Ok(())
     }
 }
 
 const FINGERPRINT_DIGITS: usize = 16;
-/// What all sentinels have in common; the name of the group follows.
-const SENTINEL_BYTES: usize = 64;
+/// How many sharers are listed.
+const MOST_SHARERS: usize = 1000;

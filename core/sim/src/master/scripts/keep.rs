@@ -1,10 +1,11 @@
 //! The script of a release that keeps the key for a while.
 
 use super::Body;
-use super::claim::{Many, written};
+use super::claim::Many;
 use super::plain::no_wrong_type;
-use crate::master::number::{lua_integer, lua_number};
+use crate::master::number::lua_number;
 use crate::master::reply::Failure;
+use crate::master::sharers;
 
 impl Body<'_, '_> {
     pub(super) fn keep(&mut self) -> Result<(), Failure> {
@@ -74,28 +75,18 @@ impl Body<'_, '_> {
 
     /// Keeps our part of a read target. Returns whether there was one.
     fn remain(&mut self, many: &Many<'_>, target: usize, kept: &str) -> Result<bool, Failure> {
-        let place = many.place(target);
-        let (key, set) = (self.named(place)?, self.named(place + 1)?);
+        let (key, sentinel) = (self.named(many.place(target))?, self.sentinel(target)?);
         let held = self.get(Some(key))?;
-        if held.as_deref() != Some(self.sentinel(target)?) {
+        let Some(entries) = held.as_deref().and_then(|held| held.strip_prefix(sentinel)) else {
             return self.stay(many, key, held.as_deref(), kept);
-        }
-        let own = self.zscore(set, many.token)?;
-        let last = match own {
-            None => self.zscore(set, kept.as_bytes())?,
-            own => own,
         };
-        let Some(last) = last.filter(|last| *last as f64 > many.now) else { return Ok(false) };
+        let (others, own) = sharers::without(entries, many.token);
+        let (others, last) = sharers::without(&others, kept.as_bytes());
+        let Some(known) = own.or(last).filter(|end| *end as f64 > many.now) else { return Ok(false) };
         let until = many.now + many.life;
-        let ends = if own.is_some() { until } else { until.min(last as f64) };
-        let whole = written((self.pttl_of(key) as f64).max(ends + 1.0 - many.now));
-        self.pexpire(key, whole.as_bytes())?;
-        self.pexpire(set, whole.as_bytes())?;
-        self.zadd(set, &[(lua_integer(ends), kept.as_bytes())])?;
-        self.zrem(set, many.token)?;
-        let whole = written(self.longest(set)?.unwrap_or_default() as f64 + 1.0 - many.now);
-        self.pexpire(key, whole.as_bytes())?;
-        self.pexpire(set, whole.as_bytes())?;
+        let ends = if own.is_some() { until } else { until.min(known as f64) };
+        let entries = sharers::with(&others, ends, kept.as_bytes());
+        self.put_sharers(key, sentinel, &entries, many.now, true)?;
         Ok(true)
     }
 

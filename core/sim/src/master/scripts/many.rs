@@ -1,11 +1,12 @@
 //! The scripts of claims of several targets, written or read.
 
-use super::claim::{Looked, Many, rounded};
+use super::claim::{Looked, Many};
 use super::fleet::Standing;
 use super::plain::no_wrong_type;
 use super::{Body, LAST_FENCE, USED_UP};
 use crate::master::number::lua_max;
 use crate::master::reply::Failure;
+use crate::master::sharers;
 
 impl<'b> Body<'_, 'b> {
     pub(super) fn acquire_all(&mut self) -> Result<(), Failure> {
@@ -24,20 +25,20 @@ impl<'b> Body<'_, 'b> {
             let place = many.place(target);
             let held = self.get(self.key(place))?;
             let sentinel = self.sentinel(target)?;
-            let is_shared = held.as_deref() == Some(sentinel);
-            let entered = is_shared && self.zscore(self.named(place + 1)?, many.token)?.is_some();
-            if entered || held.is_some() && !is_shared {
+            let entries = held.as_deref().map(|held| held.strip_prefix(sentinel));
+            let may_enter = |entries: &[u8]| sharers::end_of(entries, many.token).is_none();
+            if entries.is_some_and(|entries| !entries.is_some_and(may_enter)) {
                 refused = Some(place);
                 break;
             }
             if !many.has(b'i') {
-                let left = self.pttl_of(self.named(place + 2)?);
+                let left = self.pttl_of(self.named(place + 1)?);
                 wanted = wanted.or((left != -2).then_some(left));
             }
             targets.push(Looked { held, end: None });
         }
         if let Some(place) = refused {
-            return self.tell_place(place).map(drop);
+            return self.tell_place(place, None).map(drop);
         }
         if let Some(left) = wanted {
             self.call.reply.array(2);
@@ -110,20 +111,22 @@ impl<'b> Body<'_, 'b> {
             Ok(held) => held.unwrap_or_default(),
             Err(error) => return no_wrong_type(error).and_then(|()| self.number(0.0)),
         };
-        let is_shared = held.starts_with(SHARED);
-        let now = if is_shared { self.clock() as f64 } else { 0.0 };
-        let (key, token) = (self.named(1)?, self.value(1).unwrap_or_default());
-        // The set is needed only if the key is shared.
-        let set = if is_shared { self.worth(2)? } else { b"" };
-        let sentinel = is_shared.then_some(held.as_slice());
-        match self.leave_key(key, set, sentinel, token, now) {
-            Ok(was_ours) => self.number(f64::from(u8::from(was_ours))),
-            Err(error) => no_wrong_type(error).and_then(|()| self.number(0.0)),
-        }
+        let sentinel = sharers::read(&held).and_then(|(_, entries)| held.strip_suffix(entries));
+        let Some(token) = self.value(1) else {
+            let what = "attempt to concatenate local 'name' (a nil value)";
+            return if sentinel.is_some() {
+                Err(self.stopped("':' .. name", what))
+            } else {
+                self.number(0.0)
+            };
+        };
+        let key = self.named(1)?;
+        let was_ours = self.leave_key(key, sentinel, token)?;
+        self.number(f64::from(u8::from(was_ours)))
     }
 
     pub(super) fn release_all(&mut self) -> Result<(), Failure> {
-        let many = self.many_now()?;
+        let many = self.many()?;
         let keys = self.keys_between(1, many.written)?;
         let values = self.mget(keys);
         let mut is_complete = values.iter().all(|value| value.as_deref() == Some(many.token));
@@ -152,9 +155,13 @@ impl<'b> Body<'_, 'b> {
         }
         if many.has(b't') {
             let written = if self.exists(keys) > 0 { many.written } else { 0 };
-            let read = (1..=many.read).map(|target| many.place(target));
-            for place in (1..=written).chain(read) {
-                if self.tell_place(place)? {
+            for place in 1..=written {
+                if self.tell_place(place, None)? {
+                    return Ok(());
+                }
+            }
+            for target in 1..=many.read {
+                if self.tell_place(many.place(target), Some(self.sentinel(target)?))? {
                     return Ok(());
                 }
             }
@@ -237,7 +244,7 @@ impl<'b> Body<'_, 'b> {
         for target in 1..=many.read {
             let found = self.look(many, target)?;
             let sentinel = self.sentinel(target)?;
-            if found.held.as_ref().is_some_and(|held| *held != many.token && *held != sentinel) {
+            if found.held.as_ref().is_some_and(|held| *held != many.token && !held.starts_with(sentinel)) {
                 return Ok(None);
             }
             targets.push(found);
@@ -251,43 +258,34 @@ impl<'b> Body<'_, 'b> {
 
     /// Removes our part of a read target. Returns whether there was one.
     fn leave(&mut self, many: &Many<'b>, target: usize) -> Result<bool, Failure> {
-        let place = many.place(target);
-        let (key, set) = (self.named(place)?, self.named(place + 1)?);
-        let sentinel = self.sentinel(target)?;
-        self.leave_key(key, set, Some(sentinel), many.token, many.now)
+        let (key, sentinel) = (self.named(many.place(target))?, self.sentinel(target)?);
+        self.leave_key(key, Some(sentinel), many.token)
     }
 
-    /// `leave(x, zset, sentinel)`
-    fn leave_key(
-        &mut self,
-        key: &'b [u8],
-        set: &[u8],
-        sentinel: Option<&[u8]>,
-        token: &[u8],
-        now: f64,
-    ) -> Result<bool, Failure> {
+    /// `leave(x, sentinel)`
+    fn leave_key(&mut self, key: &'b [u8], sentinel: Option<&[u8]>, token: &[u8]) -> Result<bool, Failure> {
         let held = self.get(Some(key))?;
         if held.as_deref() == Some(token) {
             return self.delete_all(&[key]).map(|()| true);
         }
-        if held.is_none() || held.as_deref() != sentinel || !self.zrem(set, token)? {
-            return Ok(false);
-        }
-        let left = self.longest(set)?.unwrap_or_default() as f64 - now;
-        if left <= 0.0 {
-            self.delete_all(&[key, set])?;
-        } else {
-            let left = rounded(left + 1.0);
-            self.pexpire(key, left.as_bytes())?;
-            self.pexpire(set, left.as_bytes())?;
+        let Some(sentinel) = sentinel else { return Ok(false) };
+        let entries = held.as_deref().and_then(|held| held.strip_prefix(sentinel)).unwrap_or_default();
+        let (others, Some(_)) = sharers::without(entries, token) else { return Ok(false) };
+        let now = self.clock() as f64;
+        match sharers::last(&others) {
+            Some(last) if last as f64 > now => self.put_sharers(key, sentinel, &others, now, true)?,
+            _ => self.delete_all(&[key])?,
         }
         Ok(true)
     }
 
-    /// `tell(place)`: whether it is held.
-    fn tell_place(&mut self, place: usize) -> Result<bool, Failure> {
+    /// `tell(place, sentinel)`: whether it is held, by others than the group of the sentinel.
+    fn tell_place(&mut self, place: usize, sentinel: Option<&[u8]>) -> Result<bool, Failure> {
         let key = self.named(place)?;
         let Some(held) = self.get(Some(key))? else { return Ok(false) };
+        if sentinel.is_some_and(|sentinel| held.starts_with(sentinel)) {
+            return Ok(false);
+        }
         let left = self.pttl_of(key);
         self.tell(&held, left);
         Ok(true)

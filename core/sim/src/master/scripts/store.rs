@@ -67,16 +67,6 @@ impl<'b> Body<'_, 'b> {
         Ok(self.scores(key)?.and_then(|scores| scores.values().max().copied()))
     }
 
-    /// `ZREVRANGE key 0 999 WITHSCORES`: the entries that end last, and when.
-    pub(super) fn latest(&mut self, key: &[u8]) -> Result<Vec<(Millis, Vec<u8>)>, Failure> {
-        let scores = self.scores(key)?;
-        let mut all: Vec<_> =
-            scores.into_iter().flatten().map(|(member, score)| (*score, member.clone())).collect();
-        all.sort_unstable_by(|first, second| second.cmp(first));
-        all.truncate(PORTION);
-        Ok(all)
-    }
-
     pub(super) fn scores(&mut self, key: &[u8]) -> Result<Option<&Scores>, Failure> {
         self.read(&[key]);
         self.call.master.keyspace.scores(self.call.session.database, key, self.call.now)
@@ -91,16 +81,6 @@ impl<'b> Body<'_, 'b> {
     pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> Result<bool, Failure> {
         let removed = self.change_scores(key, |scores| usize::from(scores.remove(member).is_some()))?;
         Ok(removed > 0)
-    }
-
-    /// `ZREMRANGEBYSCORE key -inf until`
-    pub(super) fn drop_until(&mut self, key: &[u8], until: Millis) -> Result<(), Failure> {
-        let drop_ended = |scores: &mut Scores| {
-            let before = scores.len();
-            scores.retain(|_, end| *end > until);
-            before - scores.len()
-        };
-        self.change_scores(key, drop_ended).map(drop)
     }
 
     fn change_scores(
