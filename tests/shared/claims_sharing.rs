@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The entries of a value that a group shares: when they end, and their tokens as in [`full`].
+/// The entries of a value that a group shares: when they end, and their tokens as in [`full`];
+/// nothing if it is free.
 pub(super) fn sharers(desk: &mut impl Desk, key: &str, group: &str) -> Vec<(u64, String)> {
     let value = desk.ask(&["GET", key]);
     let mut rest = value.strip_prefix(&sentinel(group)).unwrap();
@@ -72,23 +73,40 @@ pub(crate) fn a_release_that_finds_nothing_of_its_own_changes_nothing(desk: &mut
     lives(desk, "x", 10_001);
 }
 
-pub(crate) fn sharers_are_in_the_order_of_their_ends_until_they_end(desk: &mut impl Desk) {
+pub(crate) fn the_key_lives_as_long_as_the_sharer_that_ends_last(desk: &mut impl Desk) {
     let lives_of = [("a", 20_000), ("b", 60), ("c", 10_000), ("d", 50_000)];
-    let [_, b, c, d] = lives_of.map(|(token, life)| {
+    let [a, b, c, d] = lives_of.map(|(token, life)| {
         let claim = Claim::read(token, &["x"]).living(life);
         assert_eq!(claim.acquire(desk), "1");
         claim
     });
-    assert_eq!(names(desk, "x"), ["b", "c", "a", "d"]);
-    desk.pass(70);
-    assert_eq!(names(desk, "x"), ["b", "c", "a", "d"], "nobody has changed it");
+    lives(desk, "x", 50_001);
     assert_eq!(c.living(30_000).extend(desk), "1");
-    assert_eq!(names(desk, "x"), ["a", "c", "d"]);
-    assert_eq!((b.release(desk), d.release(desk)), ("0".to_owned(), "1".to_owned()));
-    assert_eq!(names(desk, "x"), ["a", "c"]);
-    lives(desk, "x", 30_001);
-    assert_eq!((c.release(desk), names(desk, "x")), ("1".to_owned(), vec!["a".to_owned()]));
+    assert_eq!(c.release(desk), "1");
+    lives(desk, "x", 50_001);
+    desk.pass(70);
+    assert_eq!(b.extend(desk), "0", "its end has come");
+    // The one that ends last goes. Nobody else is left but `a`, and `b`, which has ended.
+    assert_eq!(d.release(desk), "1");
     lives(desk, "x", 20_001);
+    assert_eq!(names(desk, "x"), ["a", "b", "", ""]);
+    assert_eq!((a.release(desk), desk.ask(&["EXISTS", "x"])), ("1".to_owned(), "0".to_owned()));
+}
+
+pub(crate) fn entries_are_used_again_and_those_that_have_ended_are_removed(desk: &mut impl Desk) {
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|token| Claim::read(token, &["x"]));
+    assert_eq!([a.acquire(desk), b.living(60).acquire(desk), c.acquire(desk)], ["1", "1", "1"]);
+    assert_eq!(a.release(desk), "1");
+    assert_eq!(names(desk, "x"), ["", "b", "c"]);
+    assert_eq!(d.acquire(desk), "1");
+    assert_eq!(names(desk, "x"), ["d", "b", "c"], "the free place comes first");
+    desk.pass(70);
+    assert_eq!(a.acquire(desk), "1");
+    assert_eq!(names(desk, "x"), ["d", "b", "c", "a"], "three entries are no reason to look for dead ones");
+    assert_eq!(b.living(500).acquire(desk)[..1], *"[", "it is there");
+    assert_eq!(Claim::read("e", &["x"]).acquire(desk), "1");
+    assert_eq!(names(desk, "x"), ["d", "c", "a", "e"], "four are one");
+    lives(desk, "x", 10_001);
 }
 
 pub(crate) fn a_server_without_memory_lets_sharers_stay_and_leave(desk: &mut impl Desk) {
@@ -98,11 +116,15 @@ pub(crate) fn a_server_without_memory_lets_sharers_stay_and_leave(desk: &mut imp
     desk.ask(&["CONFIG", "SET", "maxmemory", "1"]);
     assert!(new.acquire(desk).starts_with("-OOM"));
     let downgraded = Claim::read("w", &["y"]).living(20_000).extend(desk);
-    let done = [downgraded, first.living(20_000).extend(desk), second.release(desk)];
+    let extended = first.living(20_000).extend(desk);
+    let (again, left) = (first.extend(desk), second.release(desk));
+    let seen = [names(desk, "x"), names(desk, "y")];
+    let last = first.release(desk);
     desk.ask(&["CONFIG", "SET", "maxmemory", "0"]);
-    assert_eq!(done, ["1", "1", "1"]);
-    assert_eq!([names(desk, "x"), names(desk, "y")], [["r1"], ["w"]]);
-    lives(desk, "x", 20_001);
+    assert_eq!([downgraded, extended, again, left, last], ["1"; 5]);
+    assert_eq!(seen, [vec!["r1", ""], vec!["w"]]);
+    assert_eq!(desk.ask(&["EXISTS", "x"]), "0");
+    lives(desk, "y", 20_001);
 }
 
 pub(crate) fn a_reader_whose_key_was_deleted_holds_nothing(desk: &mut impl Desk) {

@@ -241,12 +241,11 @@ impl RedisServer {
     #[track_caller]
     pub fn sharers(&self, key: &str) -> usize {
         let value = self.get(key).unwrap_or_default();
-        let named = value
-            .strip_prefix("quorlock:shared:")
-            .and_then(|rest| rest.split_at_checked(48)?.1.split_once(':'));
-        let entries =
-            named.map_or(0, |(length, rest)| rest.len() - length.parse::<usize>().unwrap_or_default());
-        entries / 57
+        let named = value.get(64..).and_then(|rest| rest.split_once(':'));
+        let entries = named.and_then(|(length, rest)| rest.as_bytes().get(length.parse().ok()?..));
+        let entries = entries.unwrap_or_default().chunks(57);
+        // The end of a free entry is zero.
+        entries.filter(|entry| !entry.starts_with(&[b'0'; 16])).count()
     }
 
     /// The remaining life of this key in milliseconds; -1 if it does not expire, -2 if it does not

@@ -62,11 +62,13 @@ test_claims! {
 }
 
 /// States that a script may find, and commands that create them.
-const FOUND: [(&str, &[&[&str]]); 12] = [
+const FOUND: [(&str, &[&[&str]]); 14] = [
     ("nothing", &[]),
     ("our token", &[&["SET", "x", "TOKEN", "PX", "5000"], OURS]),
     ("another reader", &[&["SET", "x", "SENTINEL r", "PX", "5000"]]),
+    ("another reader, and a free entry", &[&["SET", "x", "SENTINEL -FREE r", "PX", "5000"]]),
     ("our entry, the last one", &[&["SET", "x", "SENTINEL t", "PX", "5000"], OURS]),
+    ("another entry, and ours that ends later", &[&["SET", "x", "SENTINEL r t", "PX", "5000"], OURS]),
     ("our entry and another", &[&["SET", "x", "SENTINEL t r", "PX", "5000"], OURS]),
     ("another writer", &[&["SET", "x", "w", "PX", "5000"], &["SET", "y", "w", "PX", "5000"]]),
     ("a key that was kept", &[&["SET", "y", "KEPT", "PX", "99999"]]),
@@ -99,7 +101,11 @@ fn make(desk: &mut Real, words: &[&str]) {
     let shared_by = |tokens: &str| {
         let ends = 99_999_999_999_900_u64..;
         let entries = ends.zip(tokens.split_whitespace());
-        let entries: Vec<_> = entries.map(|(end, token)| format!("{end:016}:{}", full(token))).collect();
+        let entry = |(end, token): (u64, &str)| match token {
+            "-FREE" => format!("{:016}:{}", 0, full("")),
+            token => format!("{end:016}:{}", full(token)),
+        };
+        let entries: Vec<_> = entries.map(entry).collect();
         format!("{}{}", sentinel(""), entries.concat())
     };
     let meant = |word: &&str| match *word {
@@ -169,9 +175,9 @@ fn no_key_is_left_without_an_expiry_when_any_command_is_denied() {
     let all = KINDS.iter().flat_map(|kind| commands(*kind).into_iter().map(|command| (*kind, command)));
     let never: Vec<_> = all.filter(|call| !failed.contains(call)).collect();
     println!("{tried} calls with a command denied, of which these were never needed: {never:?}");
-    // An acquisition sets the life of a shared key together with its value. These denials do no
-    // harm: a mark or a place that cannot be removed expires.
-    let harmless = [(AcquireAll, "PEXPIRE"), (Take, "DEL")];
+    // An extension finds its own entry. These denials do no harm: a mark or a place that cannot be
+    // removed expires.
+    let harmless = [(ExtendAll, "APPEND"), (Take, "DEL")];
     let leaving = ["PEXPIRE", "PTTL", "ZRANGE", "ZREM"].map(|command| (Leave, command));
     assert_eq!(never, [harmless.as_slice(), &leaving].concat(), "else this test looks at too little");
 }
@@ -181,7 +187,7 @@ fn no_key_is_left_without_an_expiry_when_any_command_is_denied() {
 const ANY: &str = "+set +get +del +pttl +pexpire +eval";
 const BESIDES: [&str; 4] = [
     "+exists +mget",
-    "~quorlock:want* +exists +mget +time",
+    "~quorlock:want* +append +exists +mget +setrange +time",
     "~quorlock:seat* +exists +mget",
     "~quorlock:place* ~quorlock:queue* ~quorlock:ticket* +zadd +zrange +zrank +zrem +zrevrange +zscore",
 ];

@@ -124,7 +124,7 @@ fn denied_commands_are_reported_for_each_kind_of_lock() {
     assert_eq!((told.code, told.err.as_str()), (Some(1), ""), "{}", told.out);
     for (name, part) in [
         ("several resources", "(EXISTS, MGET app:job)"),
-        ("readers", "(EXISTS, MGET app:job; SET quorlock:want/{app:job}; TIME)"),
+        ("readers", "(EXISTS, MGET, APPEND, SETRANGE app:job; SET quorlock:want/{app:job}; TIME)"),
         ("permits", "MGET quorlock:seat:0/{app:job}"),
         (
             "fair waiting",

@@ -225,6 +225,9 @@ fn shared(random: &mut Random, site: &Site) -> Arguments {
     let mut value = sentinel(random);
     for (end, last) in ends[first..].iter().zip(0..random.below(4)) {
         let token = if last == 1 { USUAL_TOKEN } else { client_token(random) };
+        if random.one_in(5) {
+            value.extend_from_slice(&[&[b'0'; 16], &b":"[..], &[b'-'; 40]].concat());
+        }
         // No client has two entries.
         if !value.windows(token.len()).any(|part| part == token) {
             value.extend([format!("{end:016}:").as_bytes(), token].concat());

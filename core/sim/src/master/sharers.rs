@@ -1,16 +1,15 @@
-//! The value of a key that a group shares: the group's sentinel, then an entry for each sharer, the
-//! one that ends first at the beginning.
+//! The value of a key that a group shares: the group's sentinel, then an entry for each sharer.
 
 use quorlock_core::internals::Sentinel;
 
 use super::keyspace::Millis;
 
 /// An entry's bytes: 16 digits, `:`, and a token of 40 digits.
-const ENTRY: usize = 57;
+pub(super) const ENTRY: usize = 57;
 /// The digits of an entry's end.
 const DIGITS: usize = 16;
-/// The largest end of an entry: doubles, the numbers of Lua, hold larger integers only roughly.
-const LAST: f64 = 9_007_199_254_740_991.0;
+/// An entry that is free.
+pub(super) const FREE: &[u8] = b"0000000000000000:----------------------------------------";
 
 /// The name of the group that shares a key with this value, and its entries; `None` if it is not
 /// shared.
@@ -21,7 +20,8 @@ pub(crate) fn read(value: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.get(colon + 1..)?.split_at_checked(length)
 }
 
-/// Each entry: the end of its life on the server's clock, and the token.
+/// Each entry, also those that have ended or are free: the end of its life on the server's clock,
+/// and the token.
 pub(crate) fn each(entries: &[u8]) -> impl DoubleEndedIterator<Item = (Millis, &[u8])> {
     entries.chunks_exact(ENTRY).filter_map(|entry| {
         let end = std::str::from_utf8(entry.get(..DIGITS)?).ok()?.parse().ok()?;
@@ -34,28 +34,29 @@ pub(crate) fn end_of(entries: &[u8], token: &[u8]) -> Option<Millis> {
     each(entries).find(|(_, other)| *other == token).map(|(end, _)| end)
 }
 
-/// The end of the entry that ends last.
-pub(super) fn last(entries: &[u8]) -> Option<Millis> {
-    each(entries).next_back().map(|(end, _)| end)
+/// Where an entry with this token begins.
+pub(super) fn place_of(entries: &[u8], token: &[u8]) -> Option<usize> {
+    each(entries).position(|(_, other)| other == token).map(|before| before * ENTRY)
 }
 
-/// `without(entries, name)`
-pub(super) fn without(entries: &[u8], token: &[u8]) -> (Vec<u8>, Option<Millis>) {
-    let others = entries.chunks(ENTRY).filter(|entry| entry.get(DIGITS + 1..) != Some(token));
-    (others.collect::<Vec<_>>().concat(), end_of(entries, token))
+/// Where an entry begins that is free.
+pub(super) fn free_place(entries: &[u8]) -> Option<usize> {
+    entries.chunks_exact(ENTRY).position(|entry| entry == FREE).map(|before| before * ENTRY)
 }
 
-/// `with(entries, last, name)`
-pub(super) fn with(entries: &[u8], last: f64, token: &[u8]) -> Vec<u8> {
-    let last = last.min(LAST);
-    let own = format!("{last:016.0}:");
-    let before = each(entries).take_while(|(end, _)| *end as f64 <= last).count() * ENTRY;
-    let (before, behind) = entries.split_at_checked(before).unwrap_or((entries, b""));
-    [before, own.as_bytes(), token, behind].concat()
+/// `alive(value, from, name, another)`
+pub(super) fn alive(entries: &[u8], now: f64, names: &[&[u8]]) -> (Vec<u8>, f64) {
+    let (mut all, mut most) = (Vec::new(), 0.0_f64);
+    for (entry, (end, token)) in entries.chunks_exact(ENTRY).zip(each(entries)) {
+        if end as f64 > now && !names.contains(&token) {
+            all.extend_from_slice(entry);
+            most = most.max(end as f64);
+        }
+    }
+    (all, most)
 }
 
-/// The entries without those that have ended, which are at the beginning.
-pub(super) fn alive(entries: &[u8], now: f64) -> &[u8] {
-    let ended = each(entries).take_while(|(end, _)| *end as f64 <= now).count();
-    entries.get(ended * ENTRY..).unwrap_or_default()
+/// An entry with this end.
+pub(super) fn entry(end: f64, token: &[u8]) -> Vec<u8> {
+    [format!("{end:016.0}:").as_bytes(), token].concat()
 }

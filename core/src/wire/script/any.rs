@@ -1,7 +1,7 @@
 //! The release of a token by a client that does not know which kind of lock the token holds.
 
 use super::Script;
-use super::claim::{define_entries, define_leave, read_clock};
+use super::claim::{define_leave, read_clock};
 
 /// Removes what the token ARGV\[1\] has of KEYS\[1\]: the key if it holds the token, or the token's
 /// entry among the sharers, whatever their group is. Answers 1 if there was something to remove, 0
@@ -12,16 +12,16 @@ pub const RELEASE_ANY: Script = Script {
     text: concat!(
         "\
 local call = redis.pcall
-local held, token, complete = call('GET', KEYS[1]), ARGV[1], true
+local first, token, complete = call('GET', KEYS[1]), ARGV[1], true
 local function bad(reply) return type(reply) == 'table' and reply.err and reply end
-local length = type(held) == 'string' and string.sub(held, 1, 16) == 'quorlock:shared:'
-  and string.match(held, '^(%d+):', 65)
+local length = type(first) == 'string' and string.sub(first, 1, 16) == 'quorlock:shared:'
+  and string.match(first, '^(%d+):', 65)
 ",
         define_leave!(),
         "\
-local stop = leave(KEYS[1], length and string.sub(held, 1, 65 + #length + length) or nil)
+local stop = leave(KEYS[1], length and string.sub(first, 1, 65 + #length + length) or nil)
 if stop and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
 return not stop and complete and 1 or 0"
     ),
-    sha1_hex: "dce9f44ae50e7f01e7bfeb9cea07c6f25f3e75fd",
+    sha1_hex: "22013968d1bb38dd2aa0546c69f0f7086948e2b3",
 };

@@ -162,55 +162,71 @@ end
     };
 }
 
-/// Defines what changes the entries of a shared key. `without` removes the entry with this name: it
-/// returns the others, and its end, if there was one. `with` adds an entry where its end belongs.
-/// `put` writes the entries, and a life for the key until the last one ends; it answers an error,
-/// or nothing.
+/// Defines `alive`, which returns the entries from a place on that have not ended, without those of
+/// two names, and their largest end; and `put`, which replaces the value and its life, and answers
+/// an error or nothing.
 ///
-/// With `holds` the key's life is set first, so that the value can be written even if the server
-/// has no memory: it refuses a `SET` only before a script's first write. A client that holds the
-/// key already must be able to stay or leave.
+/// Where a client holds the key already, its life is set first: a server without memory refuses a
+/// `SET` or a `SETRANGE` only before a script's first write, and the client must be able to stay or
+/// leave.
 macro_rules! define_entries {
     () => {
         "\
-local function without(entries, name)
-  local at = string.find(entries, ':' .. name, 1, true)
-  if not at or #name ~= 40 then return entries end
-  local others = string.sub(entries, 1, at - 17) .. string.sub(entries, at + 41)
-  return others, tonumber(string.sub(entries, at - 16, at - 1))
+local function alive(value, from, name, another)
+  local all, most = {}, 0
+  for at = from, #value - 56, 57 do
+    local ends, holder = tonumber(string.sub(value, at, at + 15)), string.sub(value, at + 17, at + 56)
+    if ends > now and holder ~= name and holder ~= another then
+      all[#all + 1], most = string.sub(value, at, at + 56), math.max(most, ends)
+    end
+  end
+  return table.concat(all), most
 end
-local function with(entries, last, name)
-  local at, ends = #entries, string.format('%016.0f', math.min(last, 9007199254740991))
-  while at > 0 and string.sub(entries, at - 56, at - 41) > ends do at = at - 57 end
-  return string.sub(entries, 1, at) .. ends .. ':' .. name .. string.sub(entries, at + 1)
-end
-local function put(x, sentinel, entries, holds)
-  local whole = string.format('%.0f', string.sub(entries, -57, -42) + 1 - now)
-  return holds and bad(call('PEXPIRE', x, whole)) or bad(call('SET', x, sentinel .. entries, 'PX', whole))
+local function put(x, value, most)
+  local whole = string.format('%.0f', most + 1 - now)
+  return bad(call('PEXPIRE', x, whole)) or bad(call('SET', x, value, 'PX', whole))
 end
 "
     };
 }
 
 /// Defines `share`: puts our entry into a read target, whose `x` is `value`, or extends the entry,
-/// which ended at `last`. Entries that have ended are dropped. Answers an error, or nothing.
+/// which ends at `last`. Answers an error, or nothing.
+///
+/// A new entry takes the place of one that is free (its token is hyphens), or comes last. Each time
+/// that the entries have doubled, those that have ended are removed.
 macro_rules! define_share {
     () => {
         "\
 function share(i, value, last)
-  local x, sentinel, entries = KEYS[written + 2 * i - 1], ARGV[6 + i], ''
-  local holds = last or value == token
-  last = math.max(last or 0, now + life)
-  if value == token then
-    local left = call('PTTL', x)
-    if bad(left) then return left end
-    last = math.max(last, now + left)
-  elseif value then
-    local others, from = without(string.sub(value, #sentinel + 1), token), 1
-    while from < #others and tonumber(string.sub(others, from, from + 15)) <= now do from = from + 57 end
-    entries = string.sub(others, from)
+  local x, sentinel = KEYS[written + 2 * i - 1], ARGV[6 + i]
+  local left, ends = value and call('PTTL', x), math.max(last or 0, now + life)
+  if bad(left) then return left end
+  if value == token then ends = math.max(ends, now + left) end
+  ends = math.min(ends, 9007199254740991)
+  local own, whole = string.format('%016.0f:', ends) .. token, ends + 1 - now
+  local text = string.format('%.0f', whole)
+  if value == token then return put(x, sentinel .. own, ends) end
+  if not value then return bad(call('SET', x, sentinel .. own, 'PX', text)) end
+  local from = #sentinel + 1
+  local at = string.find(value, ':' .. token, from, true)
+  at = at or string.find(value, ':-', from, true)
+  at = at and at - 16
+  if last then
+    return left >= 0 and left < whole and bad(call('PEXPIRE', x, text))
+      or left >= whole and bad(call('PEXPIRE', x, string.format('%.0f', left)))
+      or bad(call('SETRANGE', x, at - 1, own))
   end
-  return put(x, sentinel, with(entries, last, token), holds)
+  if not at and math.frexp((#value - #sentinel) / 57) == 0.5 then
+    local others, most = alive(value, from)
+    if #others < #value - #sentinel then
+      most = string.format('%.0f', math.max(most, ends) + 1 - now)
+      return bad(call('SET', x, sentinel .. others .. own, 'PX', most))
+    end
+  end
+  local done
+  if at then done = call('SETRANGE', x, at - 1, own) else done = call('APPEND', x, own) end
+  return bad(done) or left >= 0 and left < whole and bad(call('PEXPIRE', x, text))
 end
 "
     };
@@ -230,31 +246,47 @@ end
 }
 
 /// Defines `leave`: removes our part of a shared key, or the key if it is our token. It answers an
-/// error, or nothing, and clears `complete` if no part was ours.
+/// error, or nothing, and clears `complete` if no part was ours. If the key is the only one and has
+/// been read, its value is `first`.
+///
+/// Our entry becomes free. The key's life stays if another entry ends no earlier; else it ends with
+/// the other entries, or now.
 macro_rules! define_leave {
     () => {
         concat!(
-            "local now\n",
-            define_entries!(),
             "\
 local function leave(x, sentinel)
-  local value = call('GET', x)
+  local value = first
+  if value == nil then value = call('GET', x) end
   if bad(value) then return value end
   if value == token then return bad(call('DEL', x)) end
-  local entries, last = value or ''
-  if sentinel and string.sub(entries, 1, #sentinel) == sentinel then
-    entries, last = without(string.sub(entries, #sentinel + 1), token)
-  end
-  if not last then
+  local from = sentinel and #sentinel + 1
+  local at = value and from and string.sub(value, 1, #sentinel) == sentinel and #token == 40
+    and string.find(value, ':' .. token, from, true)
+  if not at then
     complete = false
     return nil
   end
-  if entries == '' then return bad(call('DEL', x)) end
+  at = at - 16
+  local own, most, left = string.sub(value, at, at + 15), '0000000000000000'
+  for other = #value - 56, from, -57 do
+    local ends = other ~= at and string.sub(value, other, other + 15)
+    if ends and ends > most then most = ends end
+    if most >= own then break end
+  end
+  if most >= own then
+    left = call('PTTL', x)
+    if bad(left) then return left end
+  else
+    local now
 ",
             read_clock!(),
             "\
-  if tonumber(string.sub(entries, -57, -42)) <= now then return bad(call('DEL', x)) end
-  return put(x, sentinel, entries, true)
+    left = most + 1 - now
+    if left <= 1 then return bad(call('DEL', x)) end
+  end
+  return left > 0 and bad(call('PEXPIRE', x, string.format('%.0f', left)))
+    or bad(call('SETRANGE', x, at - 1, '0000000000000000:----------------------------------------'))
 end
 "
         )

@@ -12,10 +12,9 @@ use super::Script;
 /// 1. A line for each key that exists: its place, and `held`, `shared` or `other`. After `held` and
 ///    `shared` follow the first 16 digits of the value's digest, as in refusals, the PTTL, and 1 if
 ///    the value is one of our tokens, else 0.
-/// 2. A line for each sharer of the first key, beginning with the one that ends last: the digits,
-///    the milliseconds until its end, and 1 if it is ours, else 0. At most 1,000 sharers are
-///    listed, which takes a master 3 ms (redis-server 7.0.15). `denied` if the user may not read
-///    the server's clock.
+/// 2. A line for each sharer of the first key: the digits, the milliseconds until its end, and 1 if
+///    it is ours, else 0. At most 1,000 sharers are listed, which takes a master 3 ms (redis-server
+///    7.0.15). `denied` if the user may not read the server's clock.
 /// 3. The name of the sharers' group.
 /// 4. The PTTL of the mark; -2 if there is none, or the user may not read it.
 /// 5. to 9. The seconds and microseconds of the server's clock, the restart guard's marker, and
@@ -75,8 +74,8 @@ return {table.concat(keys, '\\n'), table.concat(sharers, '\\n'), group, mark, cl
 /// if it deleted the key, 0 if there is no key, and else the holder. A key of a foreign type
 /// answers GET's WRONGTYPE.
 ///
-/// If the key is shared, ARGV\[1\] may name any sharer: the key is deleted with all of them. If it
-/// names none, the answer is the sharer that ends last.
+/// If the key is shared, ARGV\[1\] may name any of the last 1,000 sharers in the value: the key is
+/// deleted with all of them. If it names none, the answer is the one of these that ends last.
 ///
 /// The script is called twice: the first call has no digits, and only reports the holder. A request
 /// that a stopped server executes late finds another holder, and deletes nothing.
@@ -87,21 +86,23 @@ pub const FORCE_RELEASE: Script = Script {
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then return held end
 if not held then return 0 end
-local holders = {}
+local holders, longest, most = {}, held, '0000000000000000'
 if string.sub(held, 1, 16) == 'quorlock:shared:' then
   local length = string.match(held, '^(%d+):', 65) or ''
   local from = 65 + #length + (tonumber(length) or 0)
   for at = #held - 56, math.max(from, #held - 57000), -57 do
-    holders[#holders + 1] = string.sub(held, at + 17, at + 56)
+    local ends, token = string.sub(held, at, at + 15), string.sub(held, at + 17, at + 56)
+    if ends > most then longest, most = token, ends end
+    holders[#holders + 1] = token
   end
 end
-holders[1] = holders[1] or held
+if longest == held then holders = {held} end
 for i = 1, #holders do
-  holders[i] = redis.sha1hex(string.sub(holders[i], 1, 64))
-  if string.sub(holders[i], 1, 16) == ARGV[1] then return redis.pcall('DEL', KEYS[1]) end
+  local digits = redis.sha1hex(string.sub(holders[i], 1, 64))
+  if string.sub(digits, 1, 16) == ARGV[1] then return redis.pcall('DEL', KEYS[1]) end
 end
-return {holders[1], redis.call('PTTL', KEYS[1])}",
-    sha1_hex: "28ac6ac3bdbfdccaaa166b7e647426cf76c1d187",
+return {redis.sha1hex(string.sub(longest, 1, 64)), redis.call('PTTL', KEYS[1])}",
+    sha1_hex: "2214b5bcc74107863455bf0d931de26e5df437cf",
 };
 
 #[cfg(test)]

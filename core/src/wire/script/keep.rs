@@ -64,14 +64,20 @@ local function stay(key, value)
   return bad(left) or left > life and bad(call('PEXPIRE', key, ARGV[2]))
 end
 local function remain(x, sentinel, value)
-  local others, own = without(string.sub(value, #sentinel + 1), token)
-  local entries, last = without(others, kept)
+  local from = #sentinel + 1
+  local function ends_of(name)
+    local at = string.find(value, ':' .. name, from, true)
+    return at and tonumber(string.sub(value, at - 16, at - 1))
+  end
+  local own, last = ends_of(token), ends_of(kept)
   if (own or last or now) <= now then
     complete = false
     return nil
   end
   local ends = own and now + life or math.min(now + life, last)
-  return put(x, sentinel, with(entries, ends, kept), true)
+  local others, most = alive(value, from, token, kept)
+  local entry = string.format('%016.0f:', ends) .. kept
+  return put(x, sentinel .. others .. entry, math.max(most, ends))
 end
 local stop = all('MGET', KEYS, 1, written, function(values, before)
   for i = 1, #values do
@@ -95,7 +101,7 @@ for i = 1, read do
 end
 return complete and 1 or 0"
     ),
-    sha1_hex: "c0d1a666e583317cf20352f38907dbf2646441ba",
+    sha1_hex: "654b92b2bd13495c163582965b2e3569a9c14bfc",
 };
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
     ACQUIRE_ALL.text,
     25,
     "acquire all replicated",
-    "f388a9600745f31f3533fa89dd3bbaf69eb73202"
+    "f7ea7bec751e1c0e009daeaee8c08f6eaa84ed9d"
 );
 pub(crate) const TAKE_REPLICATED: Script =
     behind!([CHECK], TAKE.text, 26, "take replicated", "7d54010ff92beb759eb6f6f4e544d27c14c48ece");
@@ -191,7 +191,7 @@ pub(crate) const EXTEND_ALL_REPLICATED: Script = behind!(
     EXTEND_ALL.text,
     33,
     "extend all replicated",
-    "766091fb67fbc28ab19688c1b41983b1e1058055"
+    "a8f1fd88fa32f09e50c5eafbf9123c26c708a484"
 );
 pub(crate) const HEAL_REPLICATED: Script = behind!(
     [CHECK, MARKER[0], MARKER[1]],
@@ -212,7 +212,7 @@ pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
     HEAL_ALL.text,
     36,
     "heal all replicated",
-    "7e7dfd8abd13c276ddc19b566114e2df9b3be1d4"
+    "f531567d54adb4b0d171fce49086288ccff6976b"
 );
 
 pub(crate) const ENTER_REPLICATED: Script =

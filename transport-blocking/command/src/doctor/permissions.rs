@@ -126,6 +126,8 @@ pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
         need(Use::Readers, name, key, &[]);
         need(Use::Permits, name, &seat, &[]);
     }
+    need(Use::Readers, "APPEND", key, &["x"]);
+    need(Use::Readers, "SETRANGE", key, &["1", "x"]);
     need(Use::Readers, "SET", &want, &["x", "PX", "1"]);
     let place = resource.place_key(QueuePlace::from_bytes([0; QueuePlace::BYTES]));
     let [queue, ticket, place] =

@@ -77,33 +77,73 @@ impl<'b> Body<'_, 'b> {
     /// Puts our entry into a read target, or moves its end later.
     pub(super) fn share(&mut self, many: &Many<'b>, target: usize, found: &Looked) -> Result<(), Failure> {
         let (key, sentinel) = (self.named(many.place(target))?, self.sentinel(target)?);
-        let held = found.held.as_deref().unwrap_or_default();
-        let was_exclusive = held == many.token;
-        let mut last = (many.now + many.life).max(found.end.unwrap_or_default());
-        let mut others = Vec::new();
-        if was_exclusive {
-            last = last.max(many.now + self.pttl_of(key) as f64);
-        } else if let Some(entries) = held.strip_prefix(sentinel) {
-            others = sharers::without(entries, many.token).0;
+        let mut ends = (many.now + many.life).max(found.end.unwrap_or_default());
+        let Some(held) = &found.held else {
+            let (ends, whole) = end_and_life(ends, many.now);
+            let value = [sentinel, &sharers::entry(ends, many.token)].concat();
+            return self.set_with_end(key, &value, rounded(whole).as_bytes());
+        };
+        let left = self.pttl_of(key) as f64;
+        if *held == many.token {
+            ends = ends.max(many.now + left);
         }
-        let entries = sharers::with(sharers::alive(&others, many.now), last, many.token);
-        self.put_sharers(key, sentinel, &entries, many.now, was_exclusive || found.end.is_some())
+        let (ends, whole) = end_and_life(ends, many.now);
+        let own = sharers::entry(ends, many.token);
+        let Some(entries) = held.strip_prefix(sentinel) else {
+            return self.put_sharers(key, &[sentinel, &own].concat(), ends, many.now);
+        };
+        let place = sharers::place_of(entries, many.token).or_else(|| sharers::free_place(entries));
+        if found.end.is_some() {
+            if left >= 0.0 {
+                self.pexpire(key, rounded(left.max(whole)).as_bytes())?;
+            }
+            return self.set_range(key, place.map(|place| sentinel.len() + place), &own);
+        }
+        if place.is_none() && (entries.len() / sharers::ENTRY).is_power_of_two() {
+            let (others, most) = sharers::alive(entries, many.now, &[]);
+            if others.len() < entries.len() {
+                let whole = rounded(most.max(ends) + 1.0 - many.now);
+                return self.set_with_end(key, &[sentinel, &others, &own].concat(), whole.as_bytes());
+            }
+        }
+        self.set_range(key, place.map(|place| sentinel.len() + place), &own)?;
+        if left >= 0.0 && left < whole {
+            self.pexpire(key, rounded(whole).as_bytes())?;
+        }
+        Ok(())
     }
 
-    /// `put(x, sentinel, entries, holds)`
+    /// `put(x, value, most)`
     pub(super) fn put_sharers(
         &mut self,
         key: &[u8],
-        sentinel: &[u8],
-        entries: &[u8],
+        value: &[u8],
+        most: f64,
         now: f64,
-        holds: bool,
     ) -> Result<(), Failure> {
-        let whole = rounded(sharers::last(entries).unwrap_or_default() as f64 + 1.0 - now);
-        if holds {
-            self.pexpire(key, whole.as_bytes())?;
+        let whole = rounded(most + 1.0 - now);
+        self.pexpire(key, whole.as_bytes())?;
+        self.set_with_end(key, value, whole.as_bytes())
+    }
+
+    /// `SETRANGE`, or without a place `APPEND`: writes an entry into a value.
+    pub(super) fn set_range(
+        &mut self,
+        key: &[u8],
+        place: Option<usize>,
+        entry: &[u8],
+    ) -> Result<(), Failure> {
+        self.may_write()?;
+        let database = self.call.session.database;
+        let Some(held) = self.call.master.keyspace.get(database, key, self.call.now) else { return Ok(()) };
+        let (mut value, end) = (held.text()?.to_vec(), held.end);
+        let place = place.unwrap_or(value.len());
+        value.resize(value.len().max(place + entry.len()), 0);
+        if let Some(part) = value.get_mut(place..place + entry.len()) {
+            part.copy_from_slice(entry);
         }
-        self.set_with_end(key, &[sentinel, entries].concat(), whole.as_bytes())
+        self.put(key, &value, end);
+        Ok(())
     }
 
     /// `lengthen(key)`
@@ -137,6 +177,13 @@ impl<'b> Body<'_, 'b> {
         }
         Ok(largest)
     }
+}
+
+/// When an entry ends, and how long its key lives with it. A double holds larger integers only
+/// roughly.
+fn end_and_life(ends: f64, now: f64) -> (f64, f64) {
+    let ends = ends.min(9_007_199_254_740_991.0);
+    (ends, ends + 1.0 - now)
 }
 
 /// A number as `string.format('%.0f', …)` writes it.

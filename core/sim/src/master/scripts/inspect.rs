@@ -65,19 +65,19 @@ impl Body<'_, '_> {
     pub(super) fn force_release(&mut self) -> Result<(), Failure> {
         let Some(held) = self.get(self.key(1))? else { return self.number(0.0) };
         let (_, entries) = sharers::read(&held).unwrap_or_default();
-        let mut holders: Vec<_> =
-            sharers::each(entries).rev().take(MOST_SHARERS).map(|(_, token)| token).collect();
-        if holders.is_empty() {
-            holders.push(&held);
+        let mut holders: Vec<_> = sharers::each(entries).rev().take(MOST_SHARERS).collect();
+        let longest = holders.iter().copied().rev().max_by_key(|(end, _)| *end).filter(|(end, _)| *end > 0);
+        if longest.is_none() {
+            holders = vec![(0, held.as_slice())];
         }
-        let is_named = |holder: &&[u8]| digest(holder).as_bytes().get(..FINGERPRINT_DIGITS) == self.value(1);
+        let is_named =
+            |(_, token): &(_, &[u8])| digest(token).as_bytes().get(..FINGERPRINT_DIGITS) == self.value(1);
         if holders.iter().any(is_named) {
             let key = self.named(1)?;
             self.delete_all(&[key])?;
             return self.number(1.0);
         }
-        let last = holders.into_iter().next().unwrap_or_default();
-        self.tell_holder(last);
+        self.tell_holder(longest.map_or(held.as_slice(), |(_, token)| token));
         Ok(())
     }
 }

@@ -80,13 +80,13 @@ impl Body<'_, '_> {
         let Some(entries) = held.as_deref().and_then(|held| held.strip_prefix(sentinel)) else {
             return self.stay(many, key, held.as_deref(), kept);
         };
-        let (others, own) = sharers::without(entries, many.token);
-        let (others, last) = sharers::without(&others, kept.as_bytes());
+        let [own, last] = [many.token, kept.as_bytes()].map(|name| sharers::end_of(entries, name));
         let Some(known) = own.or(last).filter(|end| *end as f64 > many.now) else { return Ok(false) };
         let until = many.now + many.life;
         let ends = if own.is_some() { until } else { until.min(known as f64) };
-        let entries = sharers::with(&others, ends, kept.as_bytes());
-        self.put_sharers(key, sentinel, &entries, many.now, true)?;
+        let (others, most) = sharers::alive(entries, many.now, &[many.token, kept.as_bytes()]);
+        let value = [sentinel, &others, &sharers::entry(ends, kept.as_bytes())].concat();
+        self.put_sharers(key, &value, most.max(ends), many.now)?;
         Ok(true)
     }
 

@@ -113,9 +113,9 @@ impl<'b> Body<'_, 'b> {
         };
         let sentinel = sharers::read(&held).and_then(|(_, entries)| held.strip_suffix(entries));
         let Some(token) = self.value(1) else {
-            let what = "attempt to concatenate local 'name' (a nil value)";
+            let what = "attempt to get length of upvalue 'token' (a nil value)";
             return if sentinel.is_some() {
-                Err(self.stopped("':' .. name", what))
+                Err(self.stopped("#token == 40", what))
             } else {
                 self.number(0.0)
             };
@@ -270,13 +270,18 @@ impl<'b> Body<'_, 'b> {
         }
         let Some(sentinel) = sentinel else { return Ok(false) };
         let entries = held.as_deref().and_then(|held| held.strip_prefix(sentinel)).unwrap_or_default();
-        let (others, Some(_)) = sharers::without(entries, token) else { return Ok(false) };
-        let now = self.clock() as f64;
-        match sharers::last(&others) {
-            Some(last) if last as f64 > now => self.put_sharers(key, sentinel, &others, now, true)?,
-            _ => self.delete_all(&[key])?,
+        let Some(own) = sharers::end_of(entries, token) else { return Ok(false) };
+        let others = sharers::each(entries).filter(|(_, other)| *other != token);
+        let most = others.map(|(end, _)| end).max().unwrap_or_default();
+        let left = if most >= own { self.pttl_of(key) } else { most + 1 - self.clock() };
+        if most < own && left <= 1 {
+            return self.delete_all(&[key]).map(|()| true);
         }
-        Ok(true)
+        if left > 0 {
+            self.pexpire(key, left.to_string().as_bytes())?;
+        }
+        let place = sharers::place_of(entries, token).map(|place| sentinel.len() + place);
+        self.set_range(key, place, sharers::FREE).map(|()| true)
     }
 
     /// `tell(place, sentinel)`: whether it is held, by others than the group of the sentinel.
