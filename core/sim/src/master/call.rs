@@ -2,7 +2,7 @@
 
 use super::command::Command;
 use super::keyspace::Millis;
-use super::reply::{Failure, Reply, SYNTAX};
+use super::reply::{Failure, OUT_OF_MEMORY, Reply, SYNTAX};
 use super::session::Session;
 use super::table::{self, DENY_OOM, LOADING, NO_AUTH, READ, READ_FIRST, Spec, WRITE};
 use super::{Flow, Master};
@@ -167,8 +167,7 @@ impl<'a> Call<'a> {
 
 impl Master {
     pub(super) fn has_memory(&self) -> Result<(), Failure> {
-        let oom = Failure::new("OOM command not allowed when used memory > 'maxmemory'.");
-        if self.is_out_of_memory() { Err(oom) } else { Ok(()) }
+        if self.is_out_of_memory() { Err(OUT_OF_MEMORY) } else { Ok(()) }
     }
 
     pub(super) fn takes_writes(&self) -> Result<(), Failure> {

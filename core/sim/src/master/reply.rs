@@ -31,6 +31,8 @@ impl Failure {
 
 pub(super) const WRONG_TYPE: Failure =
     Failure::new("WRONGTYPE Operation against a key holding the wrong kind of value");
+pub(super) const OUT_OF_MEMORY: Failure =
+    Failure::new("OOM command not allowed when used memory > 'maxmemory'.");
 pub(super) const SYNTAX: Failure = Failure::new("ERR syntax error");
 pub(super) const NOT_AN_INTEGER: Failure = Failure::new("ERR value is not an integer or out of range");
 

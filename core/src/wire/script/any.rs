@@ -1,7 +1,7 @@
 //! The release of a token by a client that does not know which kind of lock the token holds.
 
 use super::Script;
-use super::claim::{define_leave, read_clock};
+use super::claim::{define_leave, define_replace, read_clock};
 
 /// Removes what the token ARGV\[1\] has of KEYS\[1\]: the key if it holds the token, or the token's
 /// entry among the sharers, whatever their group is. Answers 1 if there was something to remove, 0
@@ -23,5 +23,5 @@ local stop = leave(KEYS[1], length and string.sub(first, 1, 65 + #length + lengt
 if stop and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
 return not stop and complete and 1 or 0"
     ),
-    sha1_hex: "22013968d1bb38dd2aa0546c69f0f7086948e2b3",
+    sha1_hex: "3d2b237aae3eca5ae7068df881f136029fef1c45",
 };

@@ -53,6 +53,7 @@ macro_rules! prepare_sharing {
             "local life, now, share = tonumber(ARGV[2]), 0\nif read > 0 then\n",
             read_clock!(),
             define_entries!(),
+            define_replace!(),
             define_share!(),
             "end\n"
         )
@@ -164,11 +165,7 @@ end
 
 /// Defines `alive`, which returns the entries from a place on that have not ended, without those of
 /// two names, and their largest end; and `put`, which replaces the value and its life, and answers
-/// an error or nothing.
-///
-/// Where a client holds the key already, its life is set first: a server without memory refuses a
-/// `SET` or a `SETRANGE` only before a script's first write, and the client must be able to stay or
-/// leave.
+/// an error or nothing. `put` sets the life first, for the same reason as `replace`.
 macro_rules! define_entries {
     () => {
         "\
@@ -185,6 +182,27 @@ end
 local function put(x, value, most)
   local whole = string.format('%.0f', most + 1 - now)
   return bad(call('PEXPIRE', x, whole)) or bad(call('SET', x, value, 'PX', whole))
+end
+"
+    };
+}
+
+/// Defines `replace`: overwrites an entry of a key that lives for `left` milliseconds. Answers an
+/// error, or nothing.
+///
+/// The client holds the key, and must be able to stay or leave. A server without memory refuses a
+/// command only before a script's first write, so there the key gets its present life again. Not
+/// elsewhere: each time the life may get longer by a fraction of a millisecond.
+macro_rules! define_replace {
+    () => {
+        "\
+local function replace(x, at, entry, left)
+  local done = call('SETRANGE', x, at - 1, entry)
+  if bad(done) and left > 0 and string.find(done.err, 'OOM', 1, true) then
+    done = call('PEXPIRE', x, string.format('%.0f', left))
+    if not bad(done) then done = call('SETRANGE', x, at - 1, entry) end
+  end
+  return bad(done)
 end
 "
     };
@@ -213,9 +231,7 @@ function share(i, value, last)
   at = at or string.find(value, ':-', from, true)
   at = at and at - 16
   if last then
-    return left >= 0 and left < whole and bad(call('PEXPIRE', x, text))
-      or left >= whole and bad(call('PEXPIRE', x, string.format('%.0f', left)))
-      or bad(call('SETRANGE', x, at - 1, own))
+    return left >= 0 and left < whole and bad(call('PEXPIRE', x, text)) or replace(x, at, own, left)
   end
   if not at and math.frexp((#value - #sentinel) / 57) == 0.5 then
     local others, most = alive(value, from)
@@ -254,6 +270,7 @@ end
 macro_rules! define_leave {
     () => {
         concat!(
+            define_replace!(),
             "\
 local function leave(x, sentinel)
   local value = first
@@ -284,9 +301,10 @@ local function leave(x, sentinel)
             "\
     left = most + 1 - now
     if left <= 1 then return bad(call('DEL', x)) end
+    local stop = bad(call('PEXPIRE', x, string.format('%.0f', left)))
+    if stop then return stop end
   end
-  return left > 0 and bad(call('PEXPIRE', x, string.format('%.0f', left)))
-    or bad(call('SETRANGE', x, at - 1, '0000000000000000:----------------------------------------'))
+  return replace(x, at, '0000000000000000:----------------------------------------', left)
 end
 "
         )
@@ -294,5 +312,5 @@ end
 }
 pub(super) use {
     define_count, define_entries, define_leave, define_lengthen, define_look, define_ours, define_raise,
-    define_share, define_tell, prepare_clock, prepare_sharing, read_claim, read_clock,
+    define_replace, define_share, define_tell, prepare_clock, prepare_sharing, read_claim, read_clock,
 };

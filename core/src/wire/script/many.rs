@@ -23,7 +23,7 @@
 use super::Script;
 use super::claim::{
     define_count, define_entries, define_leave, define_lengthen, define_look, define_ours, define_raise,
-    define_share, define_tell, prepare_clock, prepare_sharing, read_claim, read_clock,
+    define_replace, define_share, define_tell, prepare_clock, prepare_sharing, read_claim, read_clock,
 };
 use super::fleet::{check_marker, read_info, read_life};
 
@@ -183,7 +183,7 @@ for i = 1, read do
 end
 return fence"
     ),
-    sha1_hex: "87e055201b195247a2b99cefdfc07744fd962a45",
+    sha1_hex: "367b1a0b755b6a473e0dcba42a5dbf8be79cbc38",
 };
 
 /// Raises all counters to ARGV\[3\] if all targets are ours. Answers the largest counter of the
@@ -235,7 +235,7 @@ for i = 1, written do stop = stop or lengthen(KEYS[i]) end
 for i = 1, read do stop = stop or share(i, held[i], ends[i]) end
 return stop or 1"
     ),
-    sha1_hex: "e207ec80c53aeb866705f6639061ef4e7cc48379",
+    sha1_hex: "19a80c94124b58838bd4c44e3ba64a53b20ca960",
 };
 
 /// Raises the counters, then restores missing targets and extends ours, if no target is another's.
@@ -275,7 +275,7 @@ end
 for i = 1, read do stop = stop or share(i, held[i], ends[i]) end
 return stop or 1"
     ),
-    sha1_hex: "562116bb89e2e9754f369490b072919aa7414ed3",
+    sha1_hex: "5eac89ba6062ae90bbc887e39702c6d115b14744",
 };
 
 /// Removes only what is ours. Answers 1 if all targets were ours; else 0, or with the flag `t` the
@@ -330,7 +330,7 @@ for i = 1, read do
 end
 return 0"
     ),
-    sha1_hex: "60f81d3fa6b433c79194571a9d018887cfbbdfbe",
+    sha1_hex: "5f437425db9b7a86615ee21d385c4ae07f79b009",
 };
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
     ACQUIRE_ALL.text,
     25,
     "acquire all replicated",
-    "f7ea7bec751e1c0e009daeaee8c08f6eaa84ed9d"
+    "7379a7421c7955fec350942a94f46969922a7ccd"
 );
 pub(crate) const TAKE_REPLICATED: Script =
     behind!([CHECK], TAKE.text, 26, "take replicated", "7d54010ff92beb759eb6f6f4e544d27c14c48ece");
@@ -191,7 +191,7 @@ pub(crate) const EXTEND_ALL_REPLICATED: Script = behind!(
     EXTEND_ALL.text,
     33,
     "extend all replicated",
-    "a8f1fd88fa32f09e50c5eafbf9123c26c708a484"
+    "0676b54a69c567e3ee59e37a944da3818512ee77"
 );
 pub(crate) const HEAL_REPLICATED: Script = behind!(
     [CHECK, MARKER[0], MARKER[1]],
@@ -212,7 +212,7 @@ pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
     HEAL_ALL.text,
     36,
     "heal all replicated",
-    "f531567d54adb4b0d171fce49086288ccff6976b"
+    "76d09f29ad203aa219a83097095091453a5041b0"
 );
 
 pub(crate) const ENTER_REPLICATED: Script =

@@ -2,7 +2,7 @@
 
 use super::{Body, NO_ARGUMENT, NO_COUNTER};
 use crate::master::number::{lua_integer, lua_max, lua_number};
-use crate::master::reply::Failure;
+use crate::master::reply::{Failure, OUT_OF_MEMORY};
 use crate::master::sharers;
 
 /// The arguments of such a script.
@@ -94,10 +94,10 @@ impl<'b> Body<'_, 'b> {
         };
         let place = sharers::place_of(entries, many.token).or_else(|| sharers::free_place(entries));
         if found.end.is_some() {
-            if left >= 0.0 {
-                self.pexpire(key, rounded(left.max(whole)).as_bytes())?;
+            if left >= 0.0 && left < whole {
+                self.pexpire(key, rounded(whole).as_bytes())?;
             }
-            return self.set_range(key, place.map(|place| sentinel.len() + place), &own);
+            return self.replace(key, place.map(|place| sentinel.len() + place), &own, left);
         }
         if place.is_none() && (entries.len() / sharers::ENTRY).is_power_of_two() {
             let (others, most) = sharers::alive(entries, many.now, &[]);
@@ -124,6 +124,23 @@ impl<'b> Body<'_, 'b> {
         let whole = rounded(most + 1.0 - now);
         self.pexpire(key, whole.as_bytes())?;
         self.set_with_end(key, value, whole.as_bytes())
+    }
+
+    /// `replace(x, at, entry, left)`
+    pub(super) fn replace(
+        &mut self,
+        key: &[u8],
+        place: Option<usize>,
+        entry: &[u8],
+        left: f64,
+    ) -> Result<(), Failure> {
+        match self.set_range(key, place, entry) {
+            Err(error) if error == OUT_OF_MEMORY && left > 0.0 => {
+                self.pexpire(key, rounded(left).as_bytes())?;
+                self.set_range(key, place, entry)
+            }
+            done => done,
+        }
     }
 
     /// `SETRANGE`, or without a place `APPEND`: writes an entry into a value.

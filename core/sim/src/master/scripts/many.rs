@@ -274,14 +274,14 @@ impl<'b> Body<'_, 'b> {
         let others = sharers::each(entries).filter(|(_, other)| *other != token);
         let most = others.map(|(end, _)| end).max().unwrap_or_default();
         let left = if most >= own { self.pttl_of(key) } else { most + 1 - self.clock() };
-        if most < own && left <= 1 {
-            return self.delete_all(&[key]).map(|()| true);
-        }
-        if left > 0 {
+        if most < own {
+            if left <= 1 {
+                return self.delete_all(&[key]).map(|()| true);
+            }
             self.pexpire(key, left.to_string().as_bytes())?;
         }
         let place = sharers::place_of(entries, token).map(|place| sentinel.len() + place);
-        self.set_range(key, place, sharers::FREE).map(|()| true)
+        self.replace(key, place, sharers::FREE, left as f64).map(|()| true)
     }
 
     /// `tell(place, sentinel)`: whether it is held, by others than the group of the sentinel.
