@@ -131,14 +131,10 @@ impl std::task::Wake for Leading {
     }
 }
 
-/// Adds TLS for the masters whose URLs ask for it.
-#[cfg(feature = "tls")]
+/// Adds TLS for the masters whose URLs ask for it. Without the feature `tls` they have no vote, and
+/// say why.
 fn secured(config: Config) -> Config {
-    quorlock_tls::secured(config)
-}
-
-/// Without the feature `tls`, masters whose URLs ask for it have no vote, and say why.
-#[cfg(not(feature = "tls"))]
-fn secured(config: Config) -> Config {
+    #[cfg(feature = "tls")]
+    let config = quorlock_tls::secured(config);
     config
 }

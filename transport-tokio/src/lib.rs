@@ -39,7 +39,6 @@
 //! Types that a program rarely names, such as the parts of errors and of reports, are in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
-mod clock;
 mod runtime;
 #[cfg(test)]
 mod tests;
@@ -59,9 +58,8 @@ pub use quorlock_core::{
 #[cfg(feature = "tls")]
 pub use quorlock_tls::{self, Tls};
 
-pub use crate::through::{Through, through};
-
 use crate::runtime::{OutsideOfAsync, Runtime};
+pub use crate::through::{Through, through};
 
 /// Opens a locker whose driver runs as a task of the present runtime.
 ///
@@ -94,14 +92,10 @@ pub fn open_with_driver(config: Config) -> (Locker, Driver) {
     Driver::open(secured(config), Arc::new(system), Runtime)
 }
 
-/// Adds TLS for the masters whose URLs ask for it.
-#[cfg(feature = "tls")]
+/// Adds TLS for the masters whose URLs ask for it. Without the feature `tls` they have no vote, and
+/// say why.
 fn secured(config: Config) -> Config {
-    quorlock_tls::secured(config)
-}
-
-/// Without the feature `tls`, masters whose URLs ask for it have no vote, and say why.
-#[cfg(not(feature = "tls"))]
-fn secured(config: Config) -> Config {
+    #[cfg(feature = "tls")]
+    let config = quorlock_tls::secured(config);
     config
 }

@@ -4,8 +4,6 @@ use std::future::{Future, ready};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::panic::catch_unwind;
-#[cfg(unix)]
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -42,7 +40,7 @@ impl front::Runtime for Runtime {
     }
 
     #[cfg(unix)]
-    async fn connect_unix(self, path: PathBuf) -> io::Result<Socket> {
+    async fn connect_unix(self, path: std::path::PathBuf) -> io::Result<Socket> {
         let stream = tokio::net::UnixStream::connect(path).await?.into_std()?;
         let direct = Sink::new(stream.try_clone()?);
         Ok(Socket { stream: Box::new(tokio::net::UnixStream::from_std(stream)?), direct })

@@ -1,5 +1,7 @@
 //! Lockers over connections that the caller opens.
 
+mod clock;
+
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -13,7 +15,7 @@ use quorlock_host::System;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Handle;
 
-use crate::clock::InTimeOf;
+use self::clock::InTimeOf;
 use crate::runtime::{OutsideOfAsync, Runtime};
 
 /// Opens lockers over connections that a connector opens: through a tunnel or a proxy, over vsock,
