@@ -45,9 +45,10 @@ local function look(held)
   group = string.sub(held, 66 + #length, from)
   local now = clock[1] and clock[1] * 1000 + math.floor(clock[2] / 1000)
   if not now then sharers[1] = 'denied' end
-  for at = #held - 56, now and math.max(from, #held - 57000) or #held, -57 do
+  for at = from + 1, now and #held - 56 or 0, 57 do
     local left = (tonumber(string.sub(held, at, at + 15)) or 0) - now
     if left > 0 then sharers[#sharers + 1] = holder(string.sub(held, at + 17, at + 56), left) end
+    if #sharers == 1000 then break end
   end
   mark = redis.pcall('PTTL', ARGV[3])
   if type(mark) == 'table' then mark = -2 end
@@ -67,14 +68,14 @@ local marker = redis.pcall('GET', ARGV[2])
 if type(marker) == 'table' then marker = 'denied' end
 return {table.concat(keys, '\\n'), table.concat(sharers, '\\n'), group, mark, clock[1] or '', clock[2] or '',
   marker or '', told('INFO', 'server'), told('INFO', 'replication')}",
-    sha1_hex: "14399f67e1f6a815f075aec44dcff23525d6e5aa",
+    sha1_hex: "5c45b9d9163baf6ca71884890530ac5c9bd96399",
 };
 
 /// Deletes KEYS\[1\] if its holder's digest begins with ARGV\[1\], which has 16 digits. Answers 1
 /// if it deleted the key, 0 if there is no key, and else the holder. A key of a foreign type
 /// answers GET's WRONGTYPE.
 ///
-/// If the key is shared, ARGV\[1\] may name any of the last 1,000 sharers in the value: the key is
+/// If the key is shared, ARGV\[1\] may name any of the first 1,000 sharers in the value: the key is
 /// deleted with all of them. If it names none, the answer is the one of these that ends last.
 ///
 /// The script is called twice: the first call has no digits, and only reports the holder. A request
@@ -90,10 +91,11 @@ local holders, longest, most = {}, held, '0000000000000000'
 if string.sub(held, 1, 16) == 'quorlock:shared:' then
   local length = string.match(held, '^(%d+):', 65) or ''
   local from = 65 + #length + (tonumber(length) or 0)
-  for at = #held - 56, math.max(from, #held - 57000), -57 do
+  for at = from + 1, #held - 56, 57 do
     local ends, token = string.sub(held, at, at + 15), string.sub(held, at + 17, at + 56)
+    if ends > '0000000000000000' then holders[#holders + 1] = token end
     if ends > most then longest, most = token, ends end
-    holders[#holders + 1] = token
+    if #holders == 1000 then break end
   end
 end
 if longest == held then holders = {held} end
@@ -102,7 +104,7 @@ for i = 1, #holders do
   if string.sub(digits, 1, 16) == ARGV[1] then return redis.pcall('DEL', KEYS[1]) end
 end
 return {redis.sha1hex(string.sub(longest, 1, 64)), redis.call('PTTL', KEYS[1])}",
-    sha1_hex: "2214b5bcc74107863455bf0d931de26e5df437cf",
+    sha1_hex: "a990d7dbd919720a8c7d5fa12fc53f5b8578c5d9",
 };
 
 #[cfg(test)]

@@ -77,7 +77,8 @@ if ARGV[4] == '-' and ARGV[6] == '0' and #KEYS <= 1000 then
 elseif ARGV[4] == '-' and ARGV[5] == '0' and ARGV[6] == '1' then
   first = call('GET', KEYS[1])
   local length = #ARGV[7]
-  if type(first) == 'string' and #first == length + 57 and string.sub(first, length + 17) == ':' .. token then
+  if type(first) == 'string' and string.sub(first, 1, length) == ARGV[7]
+      and string.sub(first, length + 17) == ':' .. token then
     return call('DEL', KEYS[1])
   end
 end
@@ -330,7 +331,7 @@ for i = 1, read do
 end
 return 0"
     ),
-    sha1_hex: "5f437425db9b7a86615ee21d385c4ae07f79b009",
+    sha1_hex: "7d0df414702d6f12edbd3ca148a4a349129f7f23",
 };
 
 #[cfg(test)]
@@ -342,7 +343,7 @@ mod tests {
             (take, "if call('EXISTS', unpack(KEYS)) == 0 then\n    for i = 1, #KEYS do\n"),
             (take, "first = call('GET', KEYS[1])\n  if not first and call('PTTL', KEYS[2]) == -2 then\n"),
             (release, "if ours == #KEYS then\n    local done = call('DEL', unpack(KEYS))\n"),
-            (release, "#first == length + 57 and string.sub(first, length + 17) == ':' .. token then\n"),
+            (release, "string.sub(first, 1, length) == ARGV[7]\n      and string.sub(first, length + 17) =="),
         ];
         for (text, condition) in conditions {
             assert_eq!(text.matches(condition).count(), 1, "{condition}");

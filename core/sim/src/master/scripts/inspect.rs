@@ -34,8 +34,7 @@ impl Body<'_, '_> {
                     if is_shared {
                         let (name, entries) = sharers::read(&held).unwrap_or_default();
                         group = name.to_vec();
-                        let listed = sharers::each(entries).rev().take(MOST_SHARERS);
-                        let alive = listed.filter(|(end, _)| *end > clock);
+                        let alive = sharers::each(entries).filter(|(end, _)| *end > clock).take(MOST_SHARERS);
                         sharers.extend(alive.map(|(end, token)| holder(token, end - clock)));
                         mark = self.value(3).map_or(-2, |mark| self.pttl_of(mark));
                     }
@@ -65,8 +64,9 @@ impl Body<'_, '_> {
     pub(super) fn force_release(&mut self) -> Result<(), Failure> {
         let Some(held) = self.get(self.key(1))? else { return self.number(0.0) };
         let (_, entries) = sharers::read(&held).unwrap_or_default();
-        let mut holders: Vec<_> = sharers::each(entries).rev().take(MOST_SHARERS).collect();
-        let longest = holders.iter().copied().rev().max_by_key(|(end, _)| *end).filter(|(end, _)| *end > 0);
+        let there = sharers::each(entries).filter(|(end, _)| *end > 0);
+        let mut holders: Vec<_> = there.take(MOST_SHARERS).collect();
+        let longest = holders.iter().copied().rev().max_by_key(|(end, _)| *end);
         if longest.is_none() {
             holders = vec![(0, held.as_slice())];
         }
