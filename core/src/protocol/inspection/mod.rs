@@ -274,7 +274,7 @@ pub struct Holding {
 #[non_exhaustive]
 pub struct Sharing {
     /// How many holders share it; `None` if fewer masters than a quorum let the connection's user
-    /// read the entries. A master names 1,000 at most, so larger numbers are not exact.
+    /// read their clocks (`TIME`). A master names 1,000 at most, so larger numbers are not exact.
     pub sharers: Option<usize>,
     /// Whether one of them has a token of ours.
     pub is_ours: bool,
