@@ -364,12 +364,7 @@ impl Future for Lost {
             return Poll::Ready(LossCause::Forked);
         }
         let waiter = *waiter.get_or_insert_with(|| watch.slot.new_watcher());
-        match watch.slot.poll_lost(waiter, cx) {
-            // After the computer has slept past the end of validity, the first poll reports the
-            // loss, whether or not a timer fired.
-            Poll::Pending if !watch.is_valid() => Poll::Ready(LossCause::Expired),
-            outcome => outcome,
-        }
+        watch.slot.poll_lost(waiter, watch.handle.0.host.now(), cx)
     }
 }
 

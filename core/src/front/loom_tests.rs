@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Count, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
@@ -120,13 +121,19 @@ impl Outputs for World {
     }
 }
 
+fn held() -> Slot {
+    let slot = Slot::new(Subject::none());
+    slot.set_valid_until(Instant::ORIGIN + Duration::from_secs(1));
+    slot
+}
+
 impl World {
     fn new(users: usize) -> Arc<Self> {
         let world = Self {
             machine: Mutex::default(),
             outbox: Outbox::new(1),
             mailbox: Mailbox::default(),
-            slots: [Slot::new(Subject::none()), Slot::new(Subject::none())],
+            slots: [held(), held()],
         };
         (0..users).for_each(|_| world.mailbox.add_user());
         Arc::new(world)
@@ -142,7 +149,7 @@ impl World {
         }
         self.outbox.flush(self);
         let watcher = self.slots[place].new_watcher();
-        sleeper.sleep_until(|cx| self.slots[place].poll_lost(watcher, cx));
+        sleeper.sleep_until(|cx| self.slots[place].poll_lost(watcher, Instant::ORIGIN, cx));
         self.mailbox.remove_user();
     }
 

@@ -247,8 +247,17 @@ impl Slot {
         Waiter::Watcher(others.watchers)
     }
 
-    pub(super) fn poll_lost(&self, watcher: Waiter, cx: &Context<'_>) -> Poll<LossCause> {
-        self.poll(watcher, cx, |inner| inner.loss)
+    /// Also ends the lock if its validity has run out by `now`: after the computer has slept, the
+    /// first poll reports the loss, whether or not a timer fired. The caller may only see both
+    /// under the mutex; a lock that is released between two looks would be reported as expired.
+    pub(super) fn poll_lost(&self, watcher: Waiter, now: Instant, cx: &Context<'_>) -> Poll<LossCause> {
+        self.poll(watcher, cx, |inner| {
+            if inner.loss.is_none() && self.valid_until() <= now {
+                self.set_valid_until(Instant::ORIGIN);
+                inner.loss = Some(LossCause::Expired);
+            }
+            inner.loss
+        })
     }
 
     pub(super) fn poll_extended(
@@ -309,60 +318,4 @@ impl Slot {
 mod loom_tests;
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
-    use std::task::Wake;
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Flag(AtomicBool);
-
-    impl Wake for Flag {
-        fn wake(self: Arc<Self>) {
-            self.0.store(true, Ordering::SeqCst);
-        }
-    }
-
-    #[test]
-    fn a_watcher_that_is_forgotten_leaves_no_waker_behind() {
-        let slot = Slot::new(Subject::none());
-        let stays = Arc::new(Flag::default());
-        let waker = Waker::from(Arc::clone(&stays));
-        let watcher = slot.new_watcher();
-        assert!(slot.poll_lost(watcher, &Context::from_waker(&waker)).is_pending());
-        for _ in 0..100 {
-            // Each with another waker, as in a set of futures that is rebuilt for each turn of a
-            // loop, and one whose waker stays.
-            let other = Waker::from(Arc::new(Flag::default()));
-            for waker in [&other, &waker] {
-                let watcher = slot.new_watcher();
-                assert!(slot.poll_lost(watcher, &Context::from_waker(waker)).is_pending());
-                slot.forget(watcher);
-            }
-        }
-        assert_eq!(lock(&slot.inner).others().waiting.len(), 1);
-
-        let mut woken = Woken::default();
-        slot.end(LossCause::Released, &mut woken);
-        woken.wake();
-        assert!(stays.0.load(Ordering::SeqCst));
-        assert_eq!(slot.poll_lost(watcher, &Context::from_waker(&waker)), Poll::Ready(LossCause::Released));
-    }
-
-    #[test]
-    fn a_future_that_moves_to_another_task_is_woken_there() {
-        let slot = Slot::new(Subject::none());
-        let watcher = slot.new_watcher();
-        let flags = [Arc::new(Flag::default()), Arc::new(Flag::default())];
-        for flag in &flags {
-            let waker = Waker::from(Arc::clone(flag));
-            assert!(slot.poll_lost(watcher, &Context::from_waker(&waker)).is_pending());
-        }
-        let mut woken = Woken::default();
-        slot.end(LossCause::Released, &mut woken);
-        woken.wake();
-        assert_eq!(flags.map(|flag| flag.0.load(Ordering::SeqCst)), [false, true]);
-    }
-}
+mod tests;

@@ -28,7 +28,7 @@ fn the_loss_cause_of_a_slot_reaches_its_watcher_and_does_not_change() {
         });
         let sleeper = Arc::new(Sleeper::default());
         let watcher = slot.new_watcher();
-        let cause = sleeper.sleep_until(|cx| slot.poll_lost(watcher, cx));
+        let cause = sleeper.sleep_until(|cx| slot.poll_lost(watcher, Instant::ORIGIN, cx));
         assert_eq!(slot.valid_until(), Instant::ORIGIN, "a lock that is lost is not valid");
         for thread in threads {
             thread.join().unwrap();
