@@ -160,7 +160,7 @@ pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
     ACQUIRE_ALL.text,
     25,
     "acquire all replicated",
-    "7379a7421c7955fec350942a94f46969922a7ccd"
+    "eb42b34efd438e434fe3e5095d24511dc58c74f6"
 );
 pub(crate) const TAKE_REPLICATED: Script =
     behind!([CHECK], TAKE.text, 26, "take replicated", "7d54010ff92beb759eb6f6f4e544d27c14c48ece");
