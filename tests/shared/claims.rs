@@ -206,6 +206,47 @@ pub(crate) fn a_batch_has_one_number_above_all_counters(desk: &mut impl Desk) {
     }
 }
 
+pub(crate) fn the_number_of_a_batch_does_not_depend_on_the_order_of_its_counters(desk: &mut impl Desk) {
+    let fences = ["x", "y"].map(|name| key("fence", name));
+    let batch = Claim::write("t", &["x", "y"]).with("f");
+    let counters = [
+        ("9", "3", "10"),
+        ("9007199254740990", "1", "9007199254740991"),
+        ("9007199254740991", "1", "-ERR the fencing counter is used up"),
+        ("many", "1", "-ERR the fencing counter is not a number"),
+        ("nan", "1", "-ERR the fencing counter is not a number"),
+        ("1.5", "1", "2"),
+        ("-7", "-8", "1"),
+        ("absent", "5", "6"),
+        ("absent", "absent", "1"),
+        ("list", "1", "-WRONGTYPE"),
+    ];
+    for (largest, other, number) in counters {
+        for pair in [[largest, other], [other, largest]] {
+            for (fence, counter) in fences.iter().zip(pair) {
+                desk.ask(&["DEL", fence]);
+                match counter {
+                    "absent" => {}
+                    "list" => drop(desk.ask(&["ZADD", fence, "1", "one"])),
+                    counter => drop(desk.ask(&["SET", fence, counter])),
+                }
+            }
+            let before = survey(desk);
+            let answer = batch.acquire(desk);
+            assert!(answer.starts_with(number), "{pair:?}: {answer}, and not {number}");
+            if number.starts_with('-') {
+                assert_eq!(survey(desk), before, "{pair:?}");
+            } else {
+                assert_eq!(answer, number, "{pair:?}");
+                // A counter that was not an integer before is one now.
+                let all = fences.each_ref().map(|fence| desk.ask(&["GET", fence]));
+                assert!(all.iter().all(|counter| counter.parse::<u64>().is_ok()), "{pair:?}: {all:?}");
+                assert_eq!(batch.release(desk), "1");
+            }
+        }
+    }
+}
+
 pub(crate) fn readers_share_a_number_between_the_numbers_of_the_writers(desk: &mut impl Desk) {
     let [first, second] = ["r1", "r2"].map(|token| Claim::read(token, &["x"]).with("f"));
     assert_eq!([first.acquire(desk), second.acquire(desk)], ["1", "1"], "0 is no number");

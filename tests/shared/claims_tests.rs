@@ -28,6 +28,7 @@ macro_rules! test_claims {
             a_batch_is_extended_where_all_of_it_is_ours,
             no_key_is_put_back_beside_the_key_of_another_client,
             a_batch_has_one_number_above_all_counters,
+            the_number_of_a_batch_does_not_depend_on_the_order_of_its_counters,
             readers_share_a_number_between_the_numbers_of_the_writers,
             after_lost_counters_readers_begin_above_earlier_writers,
             a_master_that_is_quarantined_grants_and_writes_nothing,
