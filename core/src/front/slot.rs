@@ -134,9 +134,11 @@ impl Slot {
                 }
                 return;
             }
-            Event::Extended { extension, result, .. } => {
-                if let (Ok(valid_until), None) = (&result, inner.loss) {
-                    self.set_valid_until(*valid_until);
+            Event::Extended { extension, mut result, .. } => {
+                match (&result, inner.loss) {
+                    (Ok(_), Some(cause)) => result = Err(ExtendError::Lost(cause)),
+                    (Ok(valid_until), None) => self.set_valid_until(*valid_until),
+                    (Err(_), _) => {}
                 }
                 let extended = inner.others.iter_mut().flat_map(|others| &mut others.extended);
                 if let Some((_, outcome)) = extended.into_iter().find(|(other, _)| *other == extension) {
@@ -248,16 +250,15 @@ impl Slot {
     }
 
     /// Also ends the lock if its validity has run out by `now`: after the computer has slept, the
-    /// first poll reports the loss, whether or not a timer fired. The caller may only see both
-    /// under the mutex; a lock that is released between two looks would be reported as expired.
+    /// first poll reports the loss, whether or not a timer fired. Whoever ended it first has given
+    /// the cause, perhaps between the two lines.
     pub(super) fn poll_lost(&self, watcher: Waiter, now: Instant, cx: &Context<'_>) -> Poll<LossCause> {
-        self.poll(watcher, cx, |inner| {
-            if inner.loss.is_none() && self.valid_until() <= now {
-                self.set_valid_until(Instant::ORIGIN);
-                inner.loss = Some(LossCause::Expired);
-            }
-            inner.loss
-        })
+        if self.valid_until() <= now {
+            let mut woken = Woken::default();
+            self.end(LossCause::Expired, &mut woken);
+            woken.wake();
+        }
+        self.poll(watcher, cx, |inner| inner.loss)
     }
 
     pub(super) fn poll_extended(

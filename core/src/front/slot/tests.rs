@@ -3,6 +3,7 @@ use std::sync::atomic::AtomicBool;
 use std::task::Wake;
 
 use super::*;
+use crate::protocol::LockId;
 
 #[derive(Default)]
 struct Flag(AtomicBool);
@@ -24,16 +25,32 @@ fn poll(slot: &Slot, watcher: Waiter, waker: &Waker) -> Poll<LossCause> {
 }
 
 #[test]
-fn a_loss_that_a_watcher_notices_first_keeps_its_cause() {
+fn a_loss_that_a_watcher_notices_first_keeps_its_cause_and_is_told_to_others() {
     let slot = held();
-    let watcher = slot.new_watcher();
+    let (first, second) = (slot.new_watcher(), slot.new_watcher());
+    let flag = Arc::new(Flag::default());
+    assert!(poll(&slot, second, &Waker::from(Arc::clone(&flag))).is_pending());
     let cx = Context::from_waker(Waker::noop());
-    assert!(slot.poll_lost(watcher, Instant::ORIGIN, &cx).is_pending());
-    let end = Instant::from_nanos(1);
-    assert_eq!(slot.poll_lost(watcher, end, &cx), Poll::Ready(LossCause::Expired));
+    assert_eq!(slot.poll_lost(first, Instant::from_nanos(1), &cx), Poll::Ready(LossCause::Expired));
+    assert!(flag.0.load(Ordering::SeqCst));
 
     slot.end(LossCause::Released, &mut Woken::default());
-    assert_eq!(slot.loss(), Some(LossCause::Expired));
+    assert_eq!(poll(&slot, second, Waker::noop()), Poll::Ready(LossCause::Expired));
+    assert_eq!((slot.loss(), slot.valid_until()), (Some(LossCause::Expired), Instant::ORIGIN));
+}
+
+#[test]
+fn an_extension_that_comes_after_the_loss_is_an_error() {
+    let slot = held();
+    let (extension, lock) = (ExtensionId(1), LockId { index: 0, generation: 0 });
+    slot.expect_extension(extension);
+    slot.end(LossCause::Expired, &mut Woken::default());
+    let extended = Event::Extended { lock, extension, result: Ok(Instant::from_nanos(9)) };
+    slot.deliver(extended, &mut Woken::default());
+    assert_eq!(
+        slot.poll_extended(extension, &Context::from_waker(Waker::noop())),
+        Poll::Ready(Err(ExtendError::Lost(LossCause::Expired)))
+    );
     assert_eq!(slot.valid_until(), Instant::ORIGIN);
 }
 
