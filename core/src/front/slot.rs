@@ -250,8 +250,8 @@ impl Slot {
     }
 
     /// Also ends the lock if its validity has run out by `now`: after the computer has slept, the
-    /// first poll reports the loss, whether or not a timer fired. Whoever ended it first has given
-    /// the cause, perhaps between the two lines.
+    /// first poll reports the loss, whether or not a timer fired. The holder may have released it
+    /// meanwhile, even between the two lines; then that is the cause.
     pub(super) fn poll_lost(&self, watcher: Waiter, now: Instant, cx: &Context<'_>) -> Poll<LossCause> {
         if self.valid_until() <= now {
             let mut woken = Woken::default();
