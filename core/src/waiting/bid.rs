@@ -7,6 +7,7 @@
 
 use super::masters::Masters;
 use super::pace::{LetsPass, Start};
+use super::refused_seats::RefusedSeats;
 use super::settling::Settling;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,8 +52,8 @@ pub(crate) struct Bid {
     pub(super) all_at: Option<Instant>,
     /// The state of settling a split vote, if the last attempt had one.
     pub(super) settling: Option<Settling>,
-    /// How many seats were assigned that others had, since the last longer pause, and the last one.
-    pub(super) refused_seats: (u16, Option<u16>),
+    /// For permits: the seats that were assigned although others had them.
+    pub(super) refused_seats: RefusedSeats,
     /// Masters whose dropped quiet connections have caused an attempt to be repeated.
     pub(super) repeated: MasterSet,
     pub(super) masters: Masters,
@@ -115,7 +116,7 @@ impl Default for Bid {
             renews_at: None,
             all_at: None,
             settling: None,
-            refused_seats: (0, None),
+            refused_seats: RefusedSeats::default(),
             repeated: MasterSet::EMPTY,
             masters: Masters::default(),
             last_votes: None,
@@ -267,6 +268,7 @@ impl Bid {
             is_wary: self.is_wary,
             is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
+            passes_over: self.refused_seats.assigners(),
             waited: self.wishes(lock, now),
             insists: self.insists(),
         };

@@ -52,11 +52,11 @@ impl Bid {
         let goes_on = !Tally::of(&votes).is_misconfigured(effects.config.quorum) && lock.may_try_again();
         lock.undo(goes_on, effects);
         let may_settle = !goes_on && effects.config.settles_splits;
+        let asks_soon = self.note_seat(lock);
         let poll_at = if may_settle {
             now + settling::pause(now.since(lost.since), effects)
-        } else if let Some(seat) = lock.seat() {
-            let may_have_others = self.may_have_other_seats(seat, lock);
-            let pause = if may_have_others { &BEHIND_THE_END } else { &effects.config.retry_delay };
+        } else if let Some(asks_soon) = asks_soon {
+            let pause = if asks_soon { &BEHIND_THE_END } else { &effects.config.retry_delay };
             now + effects.jitter.within(pause)
         } else if lock.targets().is_permit() && self.masters.watched() >= effects.config.quorum.needed() {
             now + LOOKS_AGAIN
@@ -64,7 +64,7 @@ impl Bid {
             now + effects.jitter.within(&effects.config.retry_delay)
         };
         self.learn(&votes, goes_on || may_settle, now);
-        if lock.seat().is_some() {
+        if asks_soon.is_some() {
             self.masters = Masters::unknown(votes.len());
         }
         self.plan = Plan::Waiting(Waiting {
@@ -85,18 +85,15 @@ impl Bid {
         }
     }
 
-    /// After a lost round in which this seat was assigned: whether another seat may be free that
-    /// was not assigned yet. If it was the last seat again, or if there were as many as the
-    /// semaphore has, the assigning master does not know of their holders.
-    fn may_have_other_seats(&mut self, seat: u16, lock: &Lock) -> bool {
-        let of = lock.targets().as_permit().map_or(0, |(_, of, _)| of);
-        let (refused, last) = &mut self.refused_seats;
-        *refused = refused.saturating_add(1);
-        let may_have = last.replace(seat) != Some(seat) && *refused < of;
-        if !may_have {
-            self.refused_seats = (0, None);
+    /// After a lost round for permits: if a seat was assigned in it, whether a waiter asks again
+    /// soon.
+    fn note_seat(&mut self, lock: &Lock) -> Option<bool> {
+        let (_, of, take) = lock.targets().as_permit()?;
+        let seat = lock.seat();
+        if seat.is_none() {
+            self.refused_seats.none_assigned();
         }
-        may_have
+        seat.map(|seat| self.refused_seats.note(seat, of, take))
     }
 
     /// Learns from the votes of a lost round. Another may follow if it `goes_on`.

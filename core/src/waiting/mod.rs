@@ -30,6 +30,7 @@ mod masters;
 mod pace;
 mod plan;
 mod queue;
+mod refused_seats;
 mod settling;
 
 pub(crate) use bid::Bid;

@@ -79,6 +79,8 @@ impl Bid {
         // Sharers do not take votes from one another, and a mark keeps new ones out only if it is
         // on a majority.
         let asks_all = lock.targets().is_shared() || self.meets_sharers(lock) || lock.is_fair();
+        // Others refused the seats that the first master assigned: now another one assigns.
+        let asks_all = asks_all || self.refused_seats.assigners() > 0;
         if !self.is_wary || self.insists() || is_last || is_alone || asks_all {
             return None;
         }

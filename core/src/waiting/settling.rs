@@ -8,6 +8,9 @@
 //! takes no vote away: it reads the key on the masters and so learns whether the first client now
 //! has its quorum.
 //!
+//! A permit may be free although the seat that one master assigned was refused. Then the attempt is
+//! repeated, and another master assigns, until each of them has done so (`refused_seats.rs`).
+//!
 //! Settling is bounded in time and rounds. A foreign key on half of the masters is a split that no
 //! pause resolves; the caller gets "held by another" when the time is over.
 
@@ -61,10 +64,11 @@ impl Bid {
             return;
         }
         let tally = Tally::of(&waiting.votes);
+        let no_other_has_it = self.masters.most_of_another(&waiting.votes) < quorum;
         let is_split = tally.is_held_by_another(effects.config.quorum)
             && tally.granted() < quorum
             && tally.other_fleet() == 0
-            && self.masters.most_of_another(&waiting.votes) < quorum;
+            && self.may_have_other_seats(lock, effects).unwrap_or(no_other_has_it);
         if is_split && effects.config.settles_splits && self.has_time_to_settle(effects) {
             if let Some(waiting) = self.waiting() {
                 waiting.retry_at = Some(waiting.poll_at.max(now));
@@ -72,6 +76,19 @@ impl Bid {
         } else {
             self.finish(lock, effects);
         }
+    }
+
+    /// For permits: whether other seats may be free than those that were refused. `None` if that
+    /// depends on the names of their holders.
+    fn may_have_other_seats(&self, lock: &Lock, effects: &Effects<'_>) -> Option<bool> {
+        let (_, of, take) = lock.targets().as_permit()?;
+        if take == of {
+            return None;
+        }
+        let was_assigned = lock.seat().is_some();
+        // The round was lost. If no master has assigned a seat, no majority can have enough.
+        let assigners = usize::from(self.refused_seats.assigners());
+        (!was_assigned || assigners < effects.config.masters.len()).then_some(was_assigned)
     }
 
     fn has_time_to_settle(&mut self, effects: &Effects<'_>) -> bool {

@@ -31,6 +31,7 @@ mod permits;
 mod permits_assigned;
 mod permits_at_once;
 mod permits_handed_over;
+mod permits_tried_once;
 mod prefix;
 mod renewal;
 mod replicas;

@@ -81,11 +81,8 @@ pub(crate) fn try_acquire_does_not_wait_for_a_permit_or_overtake_waiters(transpo
     let lockers = [open(transport, &masters), open(transport, &masters)];
     let [ours, theirs] = [0, 1].map(|locker: usize| lockers[locker].semaphore("gpu", 2).unwrap());
     let held = theirs.acquire().wait().unwrap();
-    // A master that has not executed this acquisition yet would assign the same permit once more.
-    let seat = format!("quorlock:seat:{}/{{gpu}}", held.index());
-    eventually_equals(SOON, "masters that have the permit", 3, || {
-        masters.iter().filter(|master| master.exists(&seat)).count()
-    });
+    // A master that has not executed this acquisition yet assigns the same permit once more. The
+    // others refuse that one, and another master assigns the free one.
     let last = ours.try_acquire().wait().unwrap();
     assert_ne!(held.index(), last.index());
     let refusal = || match ours.try_acquire().wait() {

@@ -1,0 +1,66 @@
+//! A single try for a permit, with masters that do not know of all acquisitions and releases.
+
+use quorlock_core::{Acquire, AcquireError};
+
+use super::permits::{granted, wanted};
+use super::world::{World, ms};
+
+fn writes(world: &World) -> usize {
+    world.nodes[0].writes.iter().sum()
+}
+
+/// Fewer than half of the masters have any state, as if they had missed acquisitions and releases.
+/// The others agree, and `free` says which permit is free on them, if one is.
+fn with_a_minority_of_any_state(masters: usize, of: u16, free: Option<u16>, mut check: impl FnMut(World)) {
+    let states: u32 = 1 << of;
+    let held = states - 1 - free.map_or(0, |free| 1 << free);
+    let minority = (masters - 1) / 2;
+    for first_behind in 0..masters {
+        for mut known in 0..states.pow(u32::try_from(minority).unwrap()) {
+            let mut world = World::of(masters);
+            for place in 0..masters {
+                let state = if place < minority { known % states } else { held };
+                known /= states;
+                for seat in (0..of).filter(|seat| state >> seat & 1 == 1) {
+                    let key = format!("quorlock:seat:{seat}/{{gpu}}");
+                    world.masters[(first_behind + place) % masters].hold_by_another(&key, None);
+                }
+            }
+            check(world);
+        }
+    }
+}
+
+fn single_try(of: u32) -> Acquire {
+    Acquire { attempts: Some(1), timeout: None, ..wanted(of) }
+}
+
+#[test]
+fn a_single_try_gets_a_permit_that_is_free_on_a_majority_whatever_the_other_masters_know() {
+    for (masters, of) in [(3, 1), (3, 2), (3, 3), (4, 3), (5, 2), (5, 3)] {
+        for free in 0..of {
+            with_a_minority_of_any_state(masters, of, Some(free), |mut world| {
+                let lock = world.acquire(&single_try(of.into()));
+                world.pass(ms(50));
+                assert_eq!(granted(&mut world, 0), [(lock, free)], "{masters} masters, {of} permits");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_single_try_soon_says_that_a_majority_has_no_permit_whatever_the_other_masters_know() {
+    for (masters, of) in [(3, 1), (3, 2), (3, 3), (4, 3), (5, 2), (5, 3)] {
+        with_a_minority_of_any_state(masters, of, None, |mut world| {
+            let before = writes(&world);
+            let start = world.now;
+            world.acquire(&single_try(of.into()));
+            let error = world.refusal();
+            assert!(matches!(error, AcquireError::HeldByAnother(_)), "{error}");
+            assert!(world.now.since(start) < ms(20), "{:?}", world.now.since(start));
+            // At most as many rounds as masters, each with a request and an undo for each of them.
+            let writes = writes(&world) - before;
+            assert!(writes <= 2 * masters * masters, "{writes} requests: {masters} masters, {of} permits");
+        });
+    }
+}
