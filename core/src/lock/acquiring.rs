@@ -31,9 +31,10 @@ pub(crate) struct Attempt {
     /// Whether a refusal by the first master ends the round although no further attempt is allowed,
     /// because a split vote is being settled.
     pub(crate) settles: bool,
-    /// For permits: how many masters have assigned seats that others refused. Another one assigns
-    /// now, and its refusal does not end the round.
-    pub(crate) passes_over: u16,
+    /// For permits: how many masters are passed over, since they have assigned seats that others
+    /// refused, or had none. The next one in order is asked first now, and its refusal does not end
+    /// the round.
+    pub(crate) passes_over: u8,
     /// How long the caller has waited, if a mark must be set to keep others out: new readers, or
     /// requests that have waited less for a permit.
     pub(crate) waited: Option<Duration>,
@@ -62,8 +63,6 @@ pub(super) struct Trying {
     yields: bool,
     /// Whether a refusal names the holder, and the master then notifies of changes.
     watches: bool,
-    /// How many masters are passed over when one is to assign seats.
-    passes_over: u16,
     /// Whether waiting writers are overtaken.
     insists: bool,
     /// How long the caller has waited, if a mark of it must be set.
@@ -86,7 +85,6 @@ impl Trying {
             yields: attempt.passes_over == 0
                 && (attempt.settles || cx.base.may_try_again() && !cx.base.is_last_in_time(cx.effects)),
             watches: (attempt.is_wary || cx.base.queueing.is_some()) && cx.base.may_try_again(),
-            passes_over: attempt.passes_over,
             insists: attempt.insists,
             waited: attempt.waited,
         };
@@ -134,7 +132,7 @@ impl Trying {
     /// No seat is chosen yet: the next master assigns one.
     fn ask_another_to_assign(&mut self, cx: &mut Context<'_, '_>) {
         let now = cx.effects.now;
-        let mut masters = cx.effects.first_masters(&cx.base.targets, self.passes_over);
+        let mut masters = cx.effects.first_masters(&cx.base.targets);
         let fresh = |master: &MasterId| {
             !cx.keys.reached.contains(*master) && self.votes.get(master.index()) == Some(&Vote::Outstanding)
         };

@@ -299,16 +299,10 @@ impl Effects<'_> {
     }
 
     /// All connected masters, in the order in which clients prefer them as the first one for these
-    /// targets; this many are passed over, and come last.
-    pub(super) fn first_masters(
-        &self,
-        targets: &Targets,
-        passes_over: u16,
-    ) -> impl Iterator<Item = MasterId> + use<> {
+    /// targets.
+    pub(super) fn first_masters(&self, targets: &Targets) -> impl Iterator<Item = MasterId> + Clone + use<> {
         let mut ranked: Vec<_> = self.ranked(targets).collect();
         ranked.sort_unstable_by(|one, other| other.cmp(one));
-        let begins = usize::from(passes_over) % ranked.len().max(1);
-        ranked.rotate_left(begins);
         ranked.into_iter().map(|(_, master)| master)
     }
 

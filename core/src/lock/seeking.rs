@@ -142,12 +142,11 @@ impl Lock {
 /// In an attempt at a permit one master assigns the seat, even without known rivals and before any
 /// master is connected: no request can name a seat that has not been assigned.
 fn assigned(attempt: Attempt, base: &Base, effects: &Effects<'_>) -> Attempt {
-    let passes_over = attempt.passes_over;
     let first = attempt.first.or_else(|| {
         let any = || MasterId::all(effects.config.masters.len()).next();
-        let first = match passes_over {
+        let first = match attempt.passes_over {
             0 => effects.first_master(&base.targets),
-            _ => effects.first_masters(&base.targets, passes_over).next(),
+            others => effects.first_masters(&base.targets).cycle().nth(others.into()),
         };
         let first = first.or_else(any)?;
         Some((first, effects.now + effects.config.request_timeout / HEAD_START))

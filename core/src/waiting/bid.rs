@@ -7,7 +7,6 @@
 
 use super::masters::Masters;
 use super::pace::{LetsPass, Start};
-use super::refused_seats::RefusedSeats;
 use super::settling::Settling;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,8 +51,9 @@ pub(crate) struct Bid {
     pub(super) all_at: Option<Instant>,
     /// The state of settling a split vote, if the last attempt had one.
     pub(super) settling: Option<Settling>,
-    /// For permits: the seats that were assigned although others had them.
-    pub(super) refused_seats: RefusedSeats,
+    /// For permits: how many masters are passed over when one is to assign seats. They have assigned
+    /// seats that others refused, or had none.
+    pub(super) passes_over: u8,
     /// Masters whose dropped quiet connections have caused an attempt to be repeated.
     pub(super) repeated: MasterSet,
     pub(super) masters: Masters,
@@ -116,7 +116,7 @@ impl Default for Bid {
             renews_at: None,
             all_at: None,
             settling: None,
-            refused_seats: RefusedSeats::default(),
+            passes_over: 0,
             repeated: MasterSet::EMPTY,
             masters: Masters::default(),
             last_votes: None,
@@ -268,7 +268,7 @@ impl Bid {
             is_wary: self.is_wary,
             is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
-            passes_over: self.refused_seats.assigners(),
+            passes_over: self.passes_over,
             waited: self.wishes(lock, now),
             insists: self.insists(),
         };

@@ -52,7 +52,7 @@ impl Bid {
         let goes_on = !Tally::of(&votes).is_misconfigured(effects.config.quorum) && lock.may_try_again();
         lock.undo(goes_on, effects);
         let may_settle = !goes_on && effects.config.settles_splits;
-        let asks_soon = self.note_seat(lock);
+        let asks_soon = self.note_seat(lock, votes.len());
         let poll_at = if may_settle {
             now + settling::pause(now.since(lost.since), effects)
         } else if let Some(asks_soon) = asks_soon {
@@ -86,14 +86,15 @@ impl Bid {
     }
 
     /// After a lost round for permits: if a seat was assigned in it, whether a waiter asks again
-    /// soon.
-    fn note_seat(&mut self, lock: &Lock) -> Option<bool> {
+    /// soon. The assigning master may not have executed an acquisition yet, or may have missed one,
+    /// or the release of a seat that is free on the others. So another one is asked first now,
+    /// until each of them has assigned a refused seat. Then there is nothing new to learn.
+    fn note_seat(&mut self, lock: &Lock, masters: usize) -> Option<bool> {
         let (_, of, take) = lock.targets().as_permit()?;
-        let seat = lock.seat();
-        if seat.is_none() {
-            self.refused_seats.none_assigned();
-        }
-        seat.map(|seat| self.refused_seats.note(seat, of, take))
+        let was_assigned = lock.seat().is_some();
+        let passes_over = if was_assigned && take < of { self.passes_over + 1 } else { 0 };
+        self.passes_over = if usize::from(passes_over) < masters { passes_over } else { 0 };
+        was_assigned.then_some(self.passes_over > 0)
     }
 
     /// Learns from the votes of a lost round. Another may follow if it `goes_on`.
@@ -147,19 +148,10 @@ impl Bid {
         self.met_others = Some(now);
         let was_wary = std::mem::replace(&mut self.is_wary, true);
         let pause = effects.jitter.within(&effects.config.retry_delay);
-        let poll_at = match refused.answer {
-            // A first attempt does not ask for notifications, but the next one does.
-            _ if lock.targets().is_permit() && !was_wary => now,
-            // A mark expires without a notification if its writer is gone.
-            Answer::Holder { holder: Sentinel::WANTED, remaining: Some(left), .. }
-                if lock.targets().is_permit() =>
-            {
-                now + left + effects.jitter.within(&BEHIND_THE_END)
-            }
-            // One master assigns the permits: all masters are never asked at once.
-            Answer::Holder { watched: true, .. } if lock.targets().is_permit() => now + LOOKS_AGAIN,
-            _ if lock.targets().is_permit() => now + pause,
-            _ => *self.all_at.get_or_insert(now + pause),
+        let poll_at = if lock.targets().is_permit() {
+            self.asks_for_permits_at(refused.answer, was_wary, pause, effects)
+        } else {
+            *self.all_at.get_or_insert(now + pause)
         };
         if self.plan == (Plan::Asking { first_leads: true }) {
             self.masters.forget_all_but(first);
@@ -173,6 +165,30 @@ impl Bid {
             listens: false,
         });
         self.plan_next_attempt(lock, effects);
+    }
+
+    /// When to ask again, without a notification, after the only master that was asked had no
+    /// permit to assign. It may have missed releases, so then another master is asked first.
+    fn asks_for_permits_at(
+        &mut self,
+        answer: Answer,
+        was_wary: bool,
+        pause: Duration,
+        effects: &mut Effects<'_>,
+    ) -> Instant {
+        let now = effects.now;
+        // A first attempt does not ask for notifications, but the next one does.
+        self.passes_over = u8::from(was_wary);
+        match answer {
+            _ if !was_wary => now,
+            // A mark expires without a notification if its writer is gone.
+            Answer::Holder { holder: Sentinel::WANTED, remaining: Some(left), .. } => {
+                self.passes_over = 0;
+                now + left + effects.jitter.within(&BEHIND_THE_END)
+            }
+            Answer::Holder { watched: true, .. } => now + LOOKS_AGAIN,
+            _ => now + pause,
+        }
     }
 
     // Answers after a lost round.

@@ -30,7 +30,6 @@ mod masters;
 mod pace;
 mod plan;
 mod queue;
-mod refused_seats;
 mod settling;
 
 pub(crate) use bid::Bid;

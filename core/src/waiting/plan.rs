@@ -79,8 +79,8 @@ impl Bid {
         // Sharers do not take votes from one another, and a mark keeps new ones out only if it is
         // on a majority.
         let asks_all = lock.targets().is_shared() || self.meets_sharers(lock) || lock.is_fair();
-        // Others refused the seats that the first master assigned: now another one assigns.
-        let asks_all = asks_all || self.refused_seats.assigners() > 0;
+        // If the first master is passed over, its successor is no common one.
+        let asks_all = asks_all || self.passes_over > 0;
         if !self.is_wary || self.insists() || is_last || is_alone || asks_all {
             return None;
         }
@@ -145,9 +145,14 @@ impl Bid {
         let unknown = self.masters.count(Key::Unknown);
         let (patient_until, listens) = (self.patient_until, self.listens);
         let needed = effects.config.quorum.needed();
+        let is_first = self.waiting().is_some_and(|waiting| waiting.refused_first == Some(master));
+        if is_first {
+            // It has something new to say.
+            self.passes_over = 0;
+        }
         let Some(waiting) = self.waiting().filter(|waiting| waiting.retry_at.is_some()) else { return };
         let asks_first = waiting.refused_first.is_some();
-        if free < needed && waiting.refused_first != Some(master) {
+        if free < needed && !is_first {
             // Together with the masters that do not notify there may be a quorum, so the lock asks
             // as often as it would without notifications.
             if free + unknown >= needed {

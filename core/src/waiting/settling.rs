@@ -9,7 +9,7 @@
 //! has its quorum.
 //!
 //! A permit may be free although the seat that one master assigned was refused. Then the attempt is
-//! repeated, and another master assigns, until each of them has done so (`refused_seats.rs`).
+//! repeated, and another master is asked first, until each of them has been.
 //!
 //! Settling is bounded in time and rounds. A foreign key on half of the masters is a split that no
 //! pause resolves; the caller gets "held by another" when the time is over.
@@ -68,7 +68,7 @@ impl Bid {
         let is_split = tally.is_held_by_another(effects.config.quorum)
             && tally.granted() < quorum
             && tally.other_fleet() == 0
-            && self.may_have_other_seats(lock, effects).unwrap_or(no_other_has_it);
+            && self.may_have_other_seats(lock).unwrap_or(no_other_has_it);
         if is_split && effects.config.settles_splits && self.has_time_to_settle(effects) {
             if let Some(waiting) = self.waiting() {
                 waiting.retry_at = Some(waiting.poll_at.max(now));
@@ -80,15 +80,11 @@ impl Bid {
 
     /// For permits: whether other seats may be free than those that were refused. `None` if that
     /// depends on the names of their holders.
-    fn may_have_other_seats(&self, lock: &Lock, effects: &Effects<'_>) -> Option<bool> {
+    fn may_have_other_seats(&self, lock: &Lock) -> Option<bool> {
         let (_, of, take) = lock.targets().as_permit()?;
-        if take == of {
-            return None;
-        }
         let was_assigned = lock.seat().is_some();
-        // The round was lost. If no master has assigned a seat, no majority can have enough.
-        let assigners = usize::from(self.refused_seats.assigners());
-        (!was_assigned || assigners < effects.config.masters.len()).then_some(was_assigned)
+        // If a round is lost in which no master assigned a seat, no majority can have enough.
+        (take < of && (!was_assigned || self.passes_over > 0)).then_some(was_assigned)
     }
 
     fn has_time_to_settle(&mut self, effects: &Effects<'_>) -> bool {

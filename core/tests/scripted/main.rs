@@ -30,8 +30,9 @@ mod own_changes;
 mod permits;
 mod permits_assigned;
 mod permits_at_once;
+mod permits_behind;
 mod permits_handed_over;
-mod permits_tried_once;
+
 mod prefix;
 mod renewal;
 mod replicas;
