@@ -51,7 +51,7 @@ pub(crate) struct Bid {
     pub(super) all_at: Option<Instant>,
     /// The state of settling a split vote, if the last attempt had one.
     pub(super) settling: Option<Settling>,
-    /// For permits: how many masters are passed over when one is to assign seats. They have assigned
+    /// For permits: how many masters are passed over when one is to assign seats. They assigned
     /// seats that others refused, or had none.
     pub(super) passes_over: u8,
     /// Masters whose dropped quiet connections have caused an attempt to be repeated.
