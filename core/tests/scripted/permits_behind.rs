@@ -119,3 +119,24 @@ fn a_waiter_asks_the_master_that_notified_it_and_no_other_one_to_assign() {
     let asked = world.masters.iter().filter(|master| master.count("TAKE") > 0).count();
     assert_eq!(asked, 1);
 }
+
+#[test]
+fn a_request_that_waited_less_does_not_get_a_permit_from_a_master_without_the_mark() {
+    let mut kept_out = 0;
+    for marked in 0..3 {
+        let mut world = World::of(3);
+        // The longer waiter renews its mark in time, on the first master of some semaphore.
+        let mark = |world: &mut World| {
+            let until = world.now + ms(400);
+            world.masters[marked].hold("quorlock:seat:next/{gpu}", "1 1 ab", until);
+        };
+        mark(&mut world);
+        world.acquire(&wanted(1));
+        for _ in 0..10 {
+            world.pass(ms(300));
+            mark(&mut world);
+        }
+        kept_out += usize::from(granted(&mut world, 0).is_empty());
+    }
+    assert_eq!(kept_out, 1);
+}

@@ -73,6 +73,10 @@ impl Master {
         self.server.hold(0, key.as_bytes(), ANOTHER, until.map(wall_clock));
     }
 
+    pub fn hold(&mut self, key: &str, value: &str, until: Instant) {
+        self.server.hold(0, key.as_bytes(), value.as_bytes(), Some(wall_clock(until)));
+    }
+
     pub fn fails(&mut self, command: &str, text: &str) {
         self.server.fail(command, Some(text));
     }
