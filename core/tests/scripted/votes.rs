@@ -246,7 +246,10 @@ fn a_grant_that_is_not_taken_ends_although_a_master_had_refused_it() {
 #[test]
 fn the_error_of_a_permit_says_which_masters_were_not_asked() {
     for masters in [3, 5] {
-        for (timeout, attempts) in [(None, Some(1)), (Some(ms(20)), None), (Some(ms(1_000)), None)] {
+        // With the number of times that a master may be asked: an attempt that is the last in time
+        // asks enough of them.
+        let limits = [(None, Some(1), 1), (Some(ms(20)), None, 1), (Some(ms(1_000)), None, 7)];
+        for (timeout, attempts, most) in limits {
             let mut world = World::of(masters);
             let one_permit = settings(masters).build().unwrap().permits("gpu", 1).unwrap();
             world.each(|master| master.hold_by_another("quorlock:seat:0/{gpu}", None));
@@ -257,7 +260,7 @@ fn the_error_of_a_permit_says_which_masters_were_not_asked() {
             for (place, (_, vote)) in error.ballot().unwrap().votes().enumerate() {
                 let asked = world.masters[place].count("TAKE");
                 assert_eq!(vote == Vote::NotAsked, asked == 0, "{place} was asked {asked} times: {error}");
-                assert!(asked < 8, "it asks without a pause");
+                assert!(asked <= most, "{place} was asked {asked} times");
             }
             assert_eq!(error.to_string().matches("not asked").count(), masters / 4, "{error}");
         }
