@@ -32,7 +32,6 @@ mod permits_assigned;
 mod permits_at_once;
 mod permits_behind;
 mod permits_handed_over;
-
 mod prefix;
 mod renewal;
 mod replicas;
