@@ -28,13 +28,13 @@ pub(crate) struct Attempt {
     /// Whether it is another round of the previous attempt, which does not count towards the
     /// caller's number of attempts.
     pub(crate) is_repeated: bool,
-    /// Whether a refusal by the first master ends the round although no further attempt is allowed,
-    /// because a split vote is being settled.
+    /// Whether a refusal by the common first master ends the round although no further attempt is
+    /// allowed, because a split vote is being settled.
     pub(crate) settles: bool,
-    /// For permits: how many masters are passed over, since they have assigned seats that others
-    /// refused, or had none. The next one in order is asked first now, and its refusal does not end
-    /// the round.
-    pub(crate) passes_over: u8,
+    /// For permits: masters that had no seats to assign, or assigned some that others refused, as
+    /// far as is known. Others are asked first. If the common first one is passed over, a refusal
+    /// by the one that is asked first does not end the round.
+    pub(crate) asked_to_assign: MasterSet,
     /// How long the caller has waited, if a mark must be set to keep others out: new readers, or
     /// requests that have waited less for a permit.
     pub(crate) waited: Option<Duration>,
@@ -54,6 +54,8 @@ pub(super) struct Trying {
     stale: MasterSet,
     /// For a fenced lock.
     numbers: Option<Box<Numbers>>,
+    /// For permits: masters that have been asked to assign seats, in this attempt or earlier ones.
+    asked_to_assign: MasterSet,
     /// When the other masters are asked, while only one has been.
     pub(super) rest_at: Option<Instant>,
     /// For fair waiting: until when a lost round waits for outstanding answers. Then a partial
@@ -73,28 +75,32 @@ impl Trying {
     pub(super) fn begin(attempt: Attempt, cx: &mut Context<'_, '_>) -> Self {
         let now = cx.effects.now;
         let masters = cx.effects.config.masters.len();
-        let trying = Self {
+        let mut trying = Self {
             round: cx.base.next_round(),
             since: now,
             votes: Votes::outstanding(masters),
             stale: MasterSet::EMPTY,
             numbers: cx.base.is_fenced.then(|| Box::new(Numbers::new(masters))),
+            asked_to_assign: attempt.asked_to_assign,
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
             closes_at: None,
             // One master does not know enough for the caller's error.
-            yields: attempt.passes_over == 0
+            yields: !passes_over_first(attempt.asked_to_assign, cx)
                 && (attempt.settles || cx.base.may_try_again() && !cx.base.is_last_in_time(cx.effects)),
             watches: (attempt.is_wary || cx.base.queueing.is_some()) && cx.base.may_try_again(),
             insists: attempt.insists,
             waited: attempt.waited,
         };
         match attempt.first {
-            Some((first, _)) if cx.keys.seating.is_some() => {
-                cx.take_seats(first, trying.asking());
-            }
+            Some((first, _)) if cx.keys.seating.is_some() => trying.ask_to_assign(first, cx),
             _ => trying.ask(cx.keys.reached, cx),
         }
         trying
+    }
+
+    fn ask_to_assign(&mut self, master: MasterId, cx: &mut Context<'_, '_>) {
+        self.asked_to_assign.insert(master);
+        cx.take_seats(master, self.asking());
     }
 
     fn asking(&self) -> Asking {
@@ -132,14 +138,13 @@ impl Trying {
     /// No seat is chosen yet: the next master assigns one.
     fn ask_another_to_assign(&mut self, cx: &mut Context<'_, '_>) {
         let now = cx.effects.now;
-        let mut masters = cx.effects.first_masters(&cx.base.targets);
         let fresh = |master: &MasterId| {
             !cx.keys.reached.contains(*master) && self.votes.get(master.index()) == Some(&Vote::Outstanding)
         };
-        let next = masters.find(fresh).or_else(|| MasterId::all(self.votes.len()).find(fresh));
+        let next = cx.effects.next_to_assign(&cx.base.targets, self.asked_to_assign, fresh);
         self.rest_at = next.map(|_| now + cx.effects.config.request_timeout / HEAD_START);
         if let Some(master) = next {
-            cx.take_seats(master, self.asking());
+            self.ask_to_assign(master, cx);
         }
     }
 
@@ -273,7 +278,8 @@ impl Trying {
                 cx.keys.reached.remove(master);
             }
         }
-        LostRound { last, stale: self.stale, ..LostRound::new(self.round, self.since, votes, cx) }
+        let Self { round, since, stale, asked_to_assign, .. } = *self;
+        LostRound { last, stale, asked_to_assign, ..LostRound::new(round, since, votes, cx) }
     }
 
     /// Handles the end of the caller's time in the middle of a round, and the end of the first
@@ -289,6 +295,12 @@ impl Trying {
         }
         Next::RoundLost(LostRound { is_last: true, ..self.lost(None, cx) })
     }
+}
+
+/// Whether the master that all clients would ask first for these permits is asked later.
+fn passes_over_first(asked_to_assign: MasterSet, cx: &Context<'_, '_>) -> bool {
+    let first = || cx.effects.first_master(&cx.base.targets);
+    !asked_to_assign.is_empty() && first().is_some_and(|first| asked_to_assign.contains(first))
 }
 
 /// In an open round, a master has named the holder, or what is ahead of us in the queue.

@@ -48,6 +48,8 @@ pub(crate) struct LostRound {
     /// Masters whose connection had been quiet for long and was found dead: they were not really
     /// asked.
     pub(crate) stale: MasterSet,
+    /// For permits: masters that have been asked to assign seats, in this attempt or earlier ones.
+    pub(crate) asked_to_assign: MasterSet,
     /// Masters that refused and have not yet named the holder, and those whose vote can still
     /// decide between "held by another" and "no quorum of answers".
     pub(crate) awaited: MasterSet,
@@ -88,6 +90,7 @@ impl LostRound {
             votes,
             last: None,
             stale: MasterSet::EMPTY,
+            asked_to_assign: MasterSet::EMPTY,
             awaited,
             is_undecided,
             was_granted: false,

@@ -298,12 +298,24 @@ impl Effects<'_> {
         self.ranked(targets).max().map(|(_, first)| first)
     }
 
-    /// All connected masters, in the order in which clients prefer them as the first one for these
-    /// targets.
-    pub(super) fn first_masters(&self, targets: &Targets) -> impl Iterator<Item = MasterId> + Clone + use<> {
-        let mut ranked: Vec<_> = self.ranked(targets).collect();
-        ranked.sort_unstable_by(|one, other| other.cmp(one));
-        ranked.into_iter().map(|(_, master)| master)
+    /// The next master to assign permits, if these ones have been asked: one that has not been
+    /// asked comes before one that has, and a connected one before all others. Within these the
+    /// order is the same for all clients.
+    pub(super) fn next_to_assign(
+        &self,
+        targets: &Targets,
+        asked: MasterSet,
+        may_assign: impl Fn(&MasterId) -> bool,
+    ) -> Option<MasterId> {
+        let ranked = self.ranked(targets).filter(|(_, master)| may_assign(master));
+        let best = ranked.max_by_key(|(rank, master)| (!asked.contains(*master), *rank, *master));
+        let any = || MasterId::all(self.config.masters.len()).find(may_assign);
+        best.map(|(_, master)| master).or_else(any)
+    }
+
+    /// Whether a connected master has not been asked yet.
+    pub(crate) fn has_others(&self, targets: &Targets, asked: MasterSet) -> bool {
+        self.ranked(targets).any(|(_, master)| !asked.contains(master))
     }
 
     fn ranked(&self, targets: &Targets) -> impl Iterator<Item = (u64, MasterId)> {

@@ -7,9 +7,7 @@ use super::acquiring::{Attempt, HEAD_START, Trying};
 use super::clearing::Clearing;
 use super::context::{Base, Context, Keys};
 use super::{Effects, Lock, Phase, Stage, State};
-use crate::protocol::{
-    AcquireError, Action, Ballot, EntropyFailed, Event, MasterId, MasterSet, Request, Vote,
-};
+use crate::protocol::{AcquireError, Action, Ballot, EntropyFailed, Event, MasterSet, Request, Vote};
 
 impl Lock {
     /// Makes an attempt, with a fresh token: a delayed release of an earlier attempt can never
@@ -143,12 +141,7 @@ impl Lock {
 /// master is connected: no request can name a seat that has not been assigned.
 fn assigned(attempt: Attempt, base: &Base, effects: &Effects<'_>) -> Attempt {
     let first = attempt.first.or_else(|| {
-        let any = || MasterId::all(effects.config.masters.len()).next();
-        let first = match attempt.passes_over {
-            0 => effects.first_master(&base.targets),
-            others => effects.first_masters(&base.targets).cycle().nth(others.into()),
-        };
-        let first = first.or_else(any)?;
+        let first = effects.next_to_assign(&base.targets, attempt.asked_to_assign, |_| true)?;
         Some((first, effects.now + effects.config.request_timeout / HEAD_START))
     });
     Attempt { first, ..attempt }

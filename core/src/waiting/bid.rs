@@ -51,9 +51,9 @@ pub(crate) struct Bid {
     pub(super) all_at: Option<Instant>,
     /// The state of settling a split vote, if the last attempt had one.
     pub(super) settling: Option<Settling>,
-    /// For permits: how many masters are passed over when one is to assign seats. They assigned
-    /// seats that others refused, or had none.
-    pub(super) passes_over: u8,
+    /// For permits: masters that are to assign seats only after all others. They had none, and have
+    /// not notified of a change since, or assigned seats that others refused.
+    pub(super) asked_to_assign: MasterSet,
     /// Masters whose dropped quiet connections have caused an attempt to be repeated.
     pub(super) repeated: MasterSet,
     pub(super) masters: Masters,
@@ -116,7 +116,7 @@ impl Default for Bid {
             renews_at: None,
             all_at: None,
             settling: None,
-            passes_over: 0,
+            asked_to_assign: MasterSet::EMPTY,
             repeated: MasterSet::EMPTY,
             masters: Masters::default(),
             last_votes: None,
@@ -172,6 +172,7 @@ impl Bid {
             is_wary: true,
             patient_until: now,
             met_others: Some(now),
+            all_at: self.all_at,
             masters: self.masters,
             last_votes: Some(Arc::clone(&waiting.votes)),
             plan: Plan::Waiting(Waiting { awaited: MasterSet::EMPTY, listens: false, ..waiting }),
@@ -268,7 +269,7 @@ impl Bid {
             is_wary: self.is_wary,
             is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
-            passes_over: self.passes_over,
+            asked_to_assign: self.asked_to_assign,
             waited: self.wishes(lock, now),
             insists: self.insists(),
         };

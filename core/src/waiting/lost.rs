@@ -17,9 +17,9 @@ use crate::wire::ServerError;
 /// for a long read.
 const KEPT_OUT: Duration = Duration::from_secs(1);
 
-/// When a waiter for a permit asks again without a notification. Notifications cover the permits of
-/// the assigning master, or of a majority; others may have become free without one. Smaller: more
-/// requests. Larger: such a permit is idle for longer.
+/// When a waiter for a permit asks all masters again, whatever the first one says. Notifications
+/// cover the permits of that one, or of a majority; others may have become free without one.
+/// Smaller: more requests. Larger: such a permit is idle for longer.
 const LOOKS_AGAIN: Duration = Duration::from_secs(1);
 
 impl Bid {
@@ -52,7 +52,7 @@ impl Bid {
         let goes_on = !Tally::of(&votes).is_misconfigured(effects.config.quorum) && lock.may_try_again();
         lock.undo(goes_on, effects);
         let may_settle = !goes_on && effects.config.settles_splits;
-        let asks_soon = self.note_seat(lock, votes.len());
+        let asks_soon = self.note_seats(lost.asked_to_assign, lock, effects);
         let poll_at = if may_settle {
             now + settling::pause(now.since(lost.since), effects)
         } else if let Some(asks_soon) = asks_soon {
@@ -64,6 +64,9 @@ impl Bid {
             now + effects.jitter.within(&effects.config.retry_delay)
         };
         self.learn(&votes, goes_on || may_settle, now);
+        if lock.targets().is_permit() {
+            self.all_at = Some(poll_at);
+        }
         if asks_soon.is_some() {
             self.masters = Masters::unknown(votes.len());
         }
@@ -85,16 +88,20 @@ impl Bid {
         }
     }
 
-    /// After a lost round for permits: if a seat was assigned in it, whether a waiter asks again
+    /// After a lost round for permits: if seats were assigned in it, whether a waiter asks again
     /// soon. The assigning master may not have executed an acquisition yet, or may have missed one,
-    /// or the release of a seat that is free on the others. So another one is asked first now,
-    /// until each of them has assigned a refused seat. Then there is nothing new to learn.
-    fn note_seat(&mut self, lock: &Lock, masters: usize) -> Option<bool> {
+    /// or the release of a seat that is free on the others. So one that has not been asked assigns
+    /// next. Once all have been, there is nothing new to learn.
+    fn note_seats(&mut self, asked: MasterSet, lock: &Lock, effects: &Effects<'_>) -> Option<bool> {
         let (_, of, take) = lock.targets().as_permit()?;
-        let was_assigned = lock.seat().is_some();
-        let passes_over = if was_assigned && take < of { self.passes_over + 1 } else { 0 };
-        self.passes_over = if usize::from(passes_over) < masters { passes_over } else { 0 };
-        was_assigned.then_some(self.passes_over > 0)
+        if lock.seat().is_none() {
+            // None of them has any. The first one alone is asked again if it notifies.
+            self.asked_to_assign = effects.first_master(lock.targets()).map_or(asked, MasterSet::only);
+            return None;
+        }
+        let asks_soon = take < of && !asked.is_empty() && effects.has_others(lock.targets(), asked);
+        self.asked_to_assign = if asks_soon { asked } else { MasterSet::EMPTY };
+        Some(asks_soon)
     }
 
     /// Learns from the votes of a lost round. Another may follow if it `goes_on`.
@@ -149,7 +156,7 @@ impl Bid {
         let was_wary = std::mem::replace(&mut self.is_wary, true);
         let pause = effects.jitter.within(&effects.config.retry_delay);
         let poll_at = if lock.targets().is_permit() {
-            self.asks_for_permits_at(refused.answer, was_wary, pause, effects)
+            self.asks_for_permits_at(first, refused.answer, was_wary, pause, effects)
         } else {
             *self.all_at.get_or_insert(now + pause)
         };
@@ -168,27 +175,32 @@ impl Bid {
     }
 
     /// When to ask again, without a notification, after the only master that was asked had no
-    /// permit to assign. It may have missed releases, so then another master is asked first.
+    /// permit to assign. It may have missed releases, so others are asked as well after a while,
+    /// however often it notifies: renewals of permits are notified, too.
     fn asks_for_permits_at(
         &mut self,
+        first: MasterId,
         answer: Answer,
         was_wary: bool,
         pause: Duration,
         effects: &mut Effects<'_>,
     ) -> Instant {
         let now = effects.now;
-        // A first attempt does not ask for notifications, but the next one does.
-        self.passes_over = u8::from(was_wary);
-        match answer {
-            _ if !was_wary => now,
-            // A mark expires without a notification if its writer is gone.
+        let watches = match answer {
+            // A first attempt does not ask for notifications, but the next one does.
+            _ if !was_wary => return now,
+            // A mark expires without a notification if its writer is gone. Other masters may not
+            // have it, so they are not asked.
             Answer::Holder { holder: Sentinel::WANTED, remaining: Some(left), .. } => {
-                self.passes_over = 0;
-                now + left + effects.jitter.within(&BEHIND_THE_END)
+                self.all_at = None;
+                return now + left + effects.jitter.within(&BEHIND_THE_END);
             }
-            Answer::Holder { watched: true, .. } => now + LOOKS_AGAIN,
-            _ => now + pause,
-        }
+            Answer::Holder { watched, .. } => watched,
+            _ => false,
+        };
+        self.asked_to_assign.insert(first);
+        let all_at = *self.all_at.get_or_insert(now + LOOKS_AGAIN);
+        if watches { all_at } else { all_at.min(now + pause) }
     }
 
     // Answers after a lost round.

@@ -85,18 +85,24 @@ impl Masters {
         self.set(master, key);
     }
 
-    /// The key has changed, or may have.
-    pub(super) fn changed(&mut self, master: MasterId) {
+    /// The key has changed, or may have. Returns whether another held it before.
+    pub(super) fn changed(&mut self, master: MasterId) -> bool {
+        let was_held = self.was_held(master);
         self.set(master, Key::Free);
+        was_held
     }
 
     /// A master no longer notifies of watched keys. Returns `false` if none was watched.
     pub(super) fn unwatched(&mut self, master: MasterId) -> bool {
-        let was_held = matches!(self.0.get(master.index()), Some(Key::Held { .. }));
+        let was_held = self.was_held(master);
         if was_held {
             self.set(master, Key::Unknown);
         }
         was_held
+    }
+
+    fn was_held(&self, master: MasterId) -> bool {
+        matches!(self.0.get(master.index()), Some(Key::Held { .. }))
     }
 
     fn set(&mut self, master: MasterId, to: Key) {
@@ -113,8 +119,8 @@ impl Masters {
                 // The undo is executed there before anything that is asked later.
                 Vote::Granted => Key::Free,
                 // The master has already answered in more detail, and may have notified of a change
-                // since.
-                Vote::HeldByAnother { holder: Some(_), .. } => *key,
+                // since. One that was not asked still notifies of what it said before.
+                Vote::HeldByAnother { holder: Some(_), .. } | Vote::NotAsked => *key,
                 _ => Key::Unknown,
             };
         }

@@ -79,15 +79,14 @@ impl Bid {
         // Sharers do not take votes from one another, and a mark keeps new ones out only if it is
         // on a majority.
         let asks_all = lock.targets().is_shared() || self.meets_sharers(lock) || lock.is_fair();
-        // If the first master is passed over, its successor is no common one.
-        let asks_all = asks_all || self.passes_over > 0;
         if !self.is_wary || self.insists() || is_last || is_alone || asks_all {
             return None;
         }
         let first = effects.first_master(lock.targets())?;
         // A client that settles a split only wants to know who came first there, and takes nothing
         // from them.
-        (!self.masters.is_held(first, now) || self.is_settling()).then_some(first)
+        let is_free = !self.masters.is_held(first, now) || self.is_settling();
+        (is_free && !self.asked_to_assign.contains(first)).then_some(first)
     }
 
     /// Waiters are notified one after the other, always in the same order. A client that is always
@@ -137,7 +136,7 @@ impl Bid {
     /// What kept it waiting on a master may be gone.
     pub(super) fn become_free(&mut self, master: MasterId, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
-        self.masters.changed(master);
+        let is_news = self.masters.changed(master);
         if matches!(self.plan, Plan::Asking { .. }) {
             return self.freed_while_asking(lock, effects);
         }
@@ -145,13 +144,13 @@ impl Bid {
         let unknown = self.masters.count(Key::Unknown);
         let (patient_until, listens) = (self.patient_until, self.listens);
         let needed = effects.config.quorum.needed();
-        let is_first = self.waiting().is_some_and(|waiting| waiting.refused_first == Some(master));
-        if is_first {
-            // It has something new to say.
-            self.passes_over = 0;
+        let assigns = lock.targets().is_permit() && effects.first_master(lock.targets()) == Some(master);
+        if is_news {
+            self.asked_to_assign.remove(master);
         }
         let Some(waiting) = self.waiting().filter(|waiting| waiting.retry_at.is_some()) else { return };
         let asks_first = waiting.refused_first.is_some();
+        let is_first = waiting.refused_first == Some(master) || is_news && assigns;
         if free < needed && !is_first {
             // Together with the masters that do not notify there may be a quorum, so the lock asks
             // as often as it would without notifications.

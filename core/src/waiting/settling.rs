@@ -78,13 +78,12 @@ impl Bid {
         }
     }
 
-    /// For permits: whether other seats may be free than those that were refused. `None` if that
-    /// depends on the names of their holders.
+    /// For permits: whether a majority may have other seats than those that were refused; it cannot
+    /// if all masters were asked to assign some, and none had any. `None` if the names of the
+    /// holders decide.
     fn may_have_other_seats(&self, lock: &Lock) -> Option<bool> {
         let (_, of, take) = lock.targets().as_permit()?;
-        let was_assigned = lock.seat().is_some();
-        // If a round is lost in which no master assigned a seat, no majority can have enough.
-        (take < of && (!was_assigned || self.passes_over > 0)).then_some(was_assigned)
+        (take < of && !self.asked_to_assign.is_empty()).then(|| lock.seat().is_some())
     }
 
     fn has_time_to_settle(&mut self, effects: &Effects<'_>) -> bool {

@@ -32,6 +32,11 @@ pub fn seat_of(world: &World, master: usize, seat: u16) -> Option<&str> {
     world.masters[master].value(&format!("quorlock:seat:{seat}/{{gpu}}"), world.now)
 }
 
+/// The number of writes of the first machine.
+pub fn writes(world: &World) -> usize {
+    world.nodes[0].writes.iter().sum()
+}
+
 #[test]
 fn each_holder_has_its_own_seat_and_no_more_are_admitted() {
     for masters in [1, 3, 4, 5] {

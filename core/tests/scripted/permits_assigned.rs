@@ -2,12 +2,8 @@
 
 use quorlock_core::{Acquire, AcquireError, Event, LockId, ReleaseOutcome};
 
-use super::permits::{granted, seat_of, wanted};
+use super::permits::{granted, seat_of, wanted, writes};
 use super::world::{Flow, Reach, World, ms, settings};
-
-fn writes(world: &World) -> usize {
-    world.nodes[0].writes.iter().sum()
-}
 
 fn renewed() -> Acquire {
     Acquire { renew_for: Some(ms(3_600_000)), ..wanted(4) }

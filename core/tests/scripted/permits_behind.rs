@@ -1,13 +1,9 @@
 //! Requests for a permit, with masters that do not know of all acquisitions and releases.
 
-use quorlock_core::{Acquire, AcquireError};
+use quorlock_core::{Acquire, AcquireError, Ttl};
 
-use super::permits::{granted, wanted};
+use super::permits::{granted, wanted, writes};
 use super::world::{World, ms, settings};
-
-fn writes(world: &World) -> usize {
-    world.nodes[0].writes.iter().sum()
-}
 
 /// Fewer than half of the masters have any state, as if they had missed acquisitions and releases.
 /// The others agree, and `free` says which permit is free on them, if one is.
@@ -118,6 +114,106 @@ fn a_waiter_asks_the_master_that_notified_it_and_no_other_one_to_assign() {
     assert_eq!(granted(&mut world, 1), [(waits, 0)]);
     let asked = world.masters.iter().filter(|master| master.count("TAKE") > 0).count();
     assert_eq!(asked, 1);
+}
+
+/// The only permit is held by a second machine, and two masters keep an outdated key of it.
+#[test]
+fn the_first_master_alone_tells_a_waiter_that_has_asked_others_of_a_free_permit() {
+    for outdated in (0..5).flat_map(|one| (0..one).map(move |other| [one, other])) {
+        for waited in [300, 1_100, 1_500, 2_700] {
+            let mut world = World::of(5);
+            world.add_node(settings(5).build().unwrap(), 7);
+            world.pump();
+            let held = world.acquire_by(1, &wanted(1));
+            assert_eq!(granted(&mut world, 1), [(held, 0)]);
+            for master in outdated {
+                world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
+            }
+            let asked_first = (0..5).find(|master| world.masters[*master].count("TAKE") > 0).unwrap();
+            let waits = world.acquire(&wanted(1));
+            world.pass(ms(waited));
+            world.release_by(1, held);
+            let released = world.now;
+            let mut got = granted(&mut world, 0);
+            while got.is_empty() && world.jump() {
+                got = granted(&mut world, 0);
+            }
+            assert_eq!(got, [(waits, 0)]);
+            let took = world.now.since(released);
+            // A first master with an outdated key does not notify.
+            let most = if outdated.contains(&asked_first) { ms(1_010) } else { ms(10) };
+            assert!(took < most, "{outdated:?}, released after {waited} ms: {took:?}");
+        }
+    }
+}
+
+/// On the first master no permit is free. It notifies of each renewal of one of them.
+#[test]
+fn a_waiter_soon_asks_other_masters_however_often_the_first_one_notifies() {
+    let mut notified = 0;
+    for full in 0..3 {
+        let mut world = World::of(3);
+        world.add_node(settings(3).build().unwrap(), 7);
+        world.pump();
+        world.masters[full].hold_by_another("quorlock:seat:0/{gpu}", None);
+        for master in (0..3).filter(|master| *master != full) {
+            world.masters[master].hold("quorlock:seat:0/{gpu}", "a", world.now + ms(5));
+        }
+        let renewed = Acquire {
+            renew_for: Some(ms(3_600_000)),
+            ..Acquire::new(wanted(2).targets, Ttl::new(ms(900)).unwrap())
+        };
+        let held = world.acquire_by(1, &renewed);
+        assert_eq!(granted(&mut world, 1), [(held, 1)]);
+        let start = world.now;
+        let waits = world.acquire(&wanted(2));
+        let mut got = granted(&mut world, 0);
+        while got.is_empty() && world.jump() {
+            got = granted(&mut world, 0);
+        }
+        assert_eq!(got, [(waits, 0)]);
+        let took = world.now.since(start);
+        assert!(took < ms(1_010), "full: {full}: {took:?}");
+        notified += usize::from(world.masters[full].count("TAKE") > 3);
+    }
+    assert!(notified > 0);
+}
+
+#[test]
+fn a_waiter_that_no_master_notifies_asks_a_majority_each_second() {
+    let mut world = World::of(3);
+    world.each(|master| master.hold_by_another("quorlock:seat:0/{gpu}", None));
+    world.acquire(&wanted(1));
+    world.pass(ms(10_500));
+    let asked: Vec<_> = world.masters.iter().map(|master| master.count("TAKE")).collect();
+    assert!(asked.iter().filter(|asked| (10..=12).contains(*asked)).count() >= 2, "{asked:?}");
+}
+
+#[test]
+fn the_next_waiter_of_a_process_asks_other_masters_as_soon_as_the_one_before_it_would_have() {
+    for (full, notifies) in (0..3).flat_map(|full| [(full, false), (full, true)]) {
+        let mut world = World::of(3);
+        world.masters[full].hold_by_another("quorlock:seat:0/{gpu}", None);
+        for master in (0..3).filter(|master| *master != full) {
+            world.masters[master].hold("quorlock:seat:0/{gpu}", "a", world.now + ms(500));
+        }
+        let start = world.now;
+        let gone = world.acquire(&wanted(1));
+        let waits = world.acquire(&wanted(1));
+        world.pass(ms(300));
+        world.cancel(gone);
+        world.pass(ms(300));
+        if notifies {
+            world.masters[full].hold_by_another("quorlock:seat:0/{gpu}", None);
+        }
+        let mut got = granted(&mut world, 0);
+        while got.is_empty() && world.jump() {
+            got = granted(&mut world, 0);
+        }
+        assert_eq!(got, [(waits, 0)]);
+        let took = world.now.since(start);
+        assert!(took < ms(1_010), "full: {full}, it notifies: {notifies}: {took:?}");
+    }
 }
 
 #[test]
