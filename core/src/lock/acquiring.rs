@@ -31,9 +31,8 @@ pub(crate) struct Attempt {
     /// Whether a refusal by the common first master ends the round although no further attempt is
     /// allowed, because a split vote is being settled.
     pub(crate) settles: bool,
-    /// For permits: masters that had no seats to assign, or assigned some that others refused, as
-    /// far as is known. Others are asked first. If the common first one is passed over, a refusal
-    /// by the one that is asked first does not end the round.
+    /// For permits: masters that are asked to assign seats only after the others. If the common
+    /// first one is among them, a refusal by the one that is asked first does not end the round.
     pub(crate) asked_to_assign: MasterSet,
     /// How long the caller has waited, if a mark must be set to keep others out: new readers, or
     /// requests that have waited less for a permit.

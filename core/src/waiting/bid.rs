@@ -51,15 +51,26 @@ pub(crate) struct Bid {
     pub(super) all_at: Option<Instant>,
     /// The state of settling a split vote, if the last attempt had one.
     pub(super) settling: Option<Settling>,
-    /// For permits: masters that are to assign seats only after all others. They had none, and have
-    /// not notified of a change since, or assigned seats that others refused.
-    pub(super) asked_to_assign: MasterSet,
+    /// For permits: which master is asked next to assign seats.
+    pub(super) assigner: Assigner,
     /// Masters whose dropped quiet connections have caused an attempt to be repeated.
     pub(super) repeated: MasterSet,
     pub(super) masters: Masters,
     /// The masters' votes in the last attempt that was decided.
     pub(super) last_votes: Option<Arc<[Vote]>>,
     pub(super) plan: Plan,
+}
+
+/// Which master is asked to assign permits in the next attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Assigner {
+    /// The one that all clients ask first. If it has none, the others are not asked.
+    Common,
+    /// Another one, since that one had none, and has not notified of a change since.
+    Another,
+    /// None of these, if possible: they have assigned permits that others refused, or had none
+    /// either.
+    Beside(MasterSet),
 }
 
 /// What a bid waits for.
@@ -116,7 +127,7 @@ impl Default for Bid {
             renews_at: None,
             all_at: None,
             settling: None,
-            asked_to_assign: MasterSet::EMPTY,
+            assigner: Assigner::Common,
             repeated: MasterSet::EMPTY,
             masters: Masters::default(),
             last_votes: None,
@@ -269,7 +280,7 @@ impl Bid {
             is_wary: self.is_wary,
             is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
-            asked_to_assign: self.asked_to_assign,
+            asked_to_assign: self.asked_to_assign(lock, effects),
             waited: self.wishes(lock, now),
             insists: self.insists(),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bid::{Bid, Plan, Waiting};
+use super::bid::{Assigner, Bid, Plan, Waiting};
 use super::masters::Masters;
 use super::plan::BEHIND_THE_END;
 use super::settling;
@@ -94,13 +94,20 @@ impl Bid {
     /// next. Once all have been, there is nothing new to learn.
     fn note_seats(&mut self, asked: MasterSet, lock: &Lock, effects: &Effects<'_>) -> Option<bool> {
         let (_, of, take) = lock.targets().as_permit()?;
+        let has_others = |asked| effects.has_others(lock.targets(), asked);
         if lock.seat().is_none() {
-            // None of them has any. The first one alone is asked again if it notifies.
-            self.asked_to_assign = effects.first_master(lock.targets()).map_or(asked, MasterSet::only);
+            self.assigner = match self.assigner {
+                // One has just assigned seats in vain. If its notifications counted, waiters would
+                // wake one another whenever they return such seats.
+                Assigner::Beside(asked) if has_others(asked) => {
+                    Assigner::Beside(MasterSet::all(effects.config.masters.len()))
+                }
+                _ => Assigner::Another,
+            };
             return None;
         }
-        let asks_soon = take < of && !asked.is_empty() && effects.has_others(lock.targets(), asked);
-        self.asked_to_assign = if asks_soon { asked } else { MasterSet::EMPTY };
+        let asks_soon = take < of && !asked.is_empty() && has_others(asked);
+        self.assigner = if asks_soon { Assigner::Beside(asked) } else { Assigner::Common };
         Some(asks_soon)
     }
 
@@ -156,7 +163,7 @@ impl Bid {
         let was_wary = std::mem::replace(&mut self.is_wary, true);
         let pause = effects.jitter.within(&effects.config.retry_delay);
         let poll_at = if lock.targets().is_permit() {
-            self.asks_for_permits_at(first, refused.answer, was_wary, pause, effects)
+            self.asks_for_permits_at(refused.answer, was_wary, pause, effects)
         } else {
             *self.all_at.get_or_insert(now + pause)
         };
@@ -179,7 +186,6 @@ impl Bid {
     /// however often it notifies: renewals of permits are notified, too.
     fn asks_for_permits_at(
         &mut self,
-        first: MasterId,
         answer: Answer,
         was_wary: bool,
         pause: Duration,
@@ -198,7 +204,7 @@ impl Bid {
             Answer::Holder { watched, .. } => watched,
             _ => false,
         };
-        self.asked_to_assign.insert(first);
+        self.assigner = Assigner::Another;
         let all_at = *self.all_at.get_or_insert(now + LOOKS_AGAIN);
         if watches { all_at } else { all_at.min(now + pause) }
     }

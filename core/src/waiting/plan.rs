@@ -13,11 +13,11 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::bid::{Bid, Plan};
+use super::bid::{Assigner, Bid, Plan};
 use super::masters::Key;
 use super::pace::Start;
 use crate::lock::{Effects, Lock};
-use crate::protocol::{EntropyFailed, MasterId, Sentinel};
+use crate::protocol::{EntropyFailed, MasterId, MasterSet, Sentinel};
 use crate::time::Instant;
 
 /// How long after the reported end of a key's life an attempt is made. Masters report whole
@@ -86,7 +86,18 @@ impl Bid {
         // A client that settles a split only wants to know who came first there, and takes nothing
         // from them.
         let is_free = !self.masters.is_held(first, now) || self.is_settling();
-        (is_free && !self.asked_to_assign.contains(first)).then_some(first)
+        (is_free && self.assigner == Assigner::Common).then_some(first)
+    }
+
+    /// For permits: masters that are asked to assign some only after the others.
+    pub(super) fn asked_to_assign(&self, lock: &Lock, effects: &Effects<'_>) -> MasterSet {
+        match self.assigner {
+            Assigner::Common => MasterSet::EMPTY,
+            Assigner::Another => {
+                effects.first_master(lock.targets()).map_or(MasterSet::EMPTY, MasterSet::only)
+            }
+            Assigner::Beside(asked) => asked,
+        }
     }
 
     /// Waiters are notified one after the other, always in the same order. A client that is always
@@ -144,13 +155,15 @@ impl Bid {
         let unknown = self.masters.count(Key::Unknown);
         let (patient_until, listens) = (self.patient_until, self.listens);
         let needed = effects.config.quorum.needed();
-        let assigns = lock.targets().is_permit() && effects.first_master(lock.targets()) == Some(master);
-        if is_news {
-            self.asked_to_assign.remove(master);
+        let may_assign = is_news
+            && self.assigner == Assigner::Another
+            && effects.first_master(lock.targets()) == Some(master);
+        if may_assign {
+            self.assigner = Assigner::Common;
         }
         let Some(waiting) = self.waiting().filter(|waiting| waiting.retry_at.is_some()) else { return };
         let asks_first = waiting.refused_first.is_some();
-        let is_first = waiting.refused_first == Some(master) || is_news && assigns;
+        let is_first = waiting.refused_first == Some(master) || may_assign;
         if free < needed && !is_first {
             // Together with the masters that do not notify there may be a quorum, so the lock asks
             // as often as it would without notifications.

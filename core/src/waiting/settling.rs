@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use super::bid::{Bid, Plan, Waiting};
+use super::bid::{Assigner, Bid, Plan, Waiting};
 use super::masters::Masters;
 use crate::lock::{Effects, Lock, Refused};
 use crate::protocol::{MasterId, MasterSet, Tally};
@@ -83,7 +83,7 @@ impl Bid {
     /// holders decide.
     fn may_have_other_seats(&self, lock: &Lock) -> Option<bool> {
         let (_, of, take) = lock.targets().as_permit()?;
-        (take < of && !self.asked_to_assign.is_empty()).then(|| lock.seat().is_some())
+        (take < of && self.assigner != Assigner::Common).then(|| lock.seat().is_some())
     }
 
     fn has_time_to_settle(&mut self, effects: &Effects<'_>) -> bool {
