@@ -28,17 +28,29 @@ pub(crate) struct Attempt {
     /// Whether it is another round of the previous attempt, which does not count towards the
     /// caller's number of attempts.
     pub(crate) is_repeated: bool,
-    /// Whether a refusal by the common first master ends the round although no further attempt is
-    /// allowed, because a split vote is being settled.
+    /// Whether a refusal by the first master ends the round although no further attempt is allowed,
+    /// because a split vote is being settled.
     pub(crate) settles: bool,
-    /// For permits: masters that are asked to assign seats only after the others. If the common
-    /// first one is among them, a refusal by the one that is asked first does not end the round.
-    pub(crate) asked_to_assign: MasterSet,
+    /// For permits: which master is asked to assign seats.
+    pub(crate) assigner: Assigner,
     /// How long the caller has waited, if a mark must be set to keep others out: new readers, or
     /// requests that have waited less for a permit.
     pub(crate) waited: Option<Duration>,
     /// Whether a reader proceeds although a writer waits.
     pub(crate) insists: bool,
+}
+
+/// Which master is asked first to assign permits in an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) enum Assigner {
+    /// The one that all clients ask first. Its refusal ends the round.
+    #[default]
+    Common,
+    /// Another one, since that one had none, and has not notified of a change since.
+    Another,
+    /// None of these, if possible: they have assigned permits that others refused, or had none
+    /// either.
+    Beside(MasterSet),
 }
 
 /// A round of acquisitions that is not decided yet.
@@ -53,7 +65,8 @@ pub(super) struct Trying {
     stale: MasterSet,
     /// For a fenced lock.
     numbers: Option<Box<Numbers>>,
-    /// For permits: masters that have been asked to assign seats, in this attempt or earlier ones.
+    /// For permits: masters that have been asked to assign seats, in this round or those before it
+    /// in which others refused the seats.
     asked_to_assign: MasterSet,
     /// When the other masters are asked, while only one has been.
     pub(super) rest_at: Option<Instant>,
@@ -80,11 +93,14 @@ impl Trying {
             votes: Votes::outstanding(masters),
             stale: MasterSet::EMPTY,
             numbers: cx.base.is_fenced.then(|| Box::new(Numbers::new(masters))),
-            asked_to_assign: attempt.asked_to_assign,
+            asked_to_assign: match attempt.assigner {
+                Assigner::Common | Assigner::Another => MasterSet::EMPTY,
+                Assigner::Beside(asked) => asked,
+            },
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
             closes_at: None,
             // One master does not know enough for the caller's error.
-            yields: !passes_over_first(attempt.asked_to_assign, cx)
+            yields: attempt.assigner == Assigner::Common
                 && (attempt.settles || cx.base.may_try_again() && !cx.base.is_last_in_time(cx.effects)),
             watches: (attempt.is_wary || cx.base.queueing.is_some()) && cx.base.may_try_again(),
             insists: attempt.insists,
@@ -294,12 +310,6 @@ impl Trying {
         }
         Next::RoundLost(LostRound { is_last: true, ..self.lost(None, cx) })
     }
-}
-
-/// Whether the master that all clients would ask first for these permits is asked later.
-fn passes_over_first(asked_to_assign: MasterSet, cx: &Context<'_, '_>) -> bool {
-    let first = || cx.effects.first_master(&cx.base.targets);
-    !asked_to_assign.is_empty() && first().is_some_and(|first| asked_to_assign.contains(first))
 }
 
 /// In an open round, a master has named the holder, or what is ahead of us in the queue.

@@ -38,7 +38,7 @@ mod seeking;
 use std::time::Duration;
 
 use self::acquiring::Trying;
-pub(crate) use self::acquiring::{Attempt, HEAD_START};
+pub(crate) use self::acquiring::{Assigner, Attempt, HEAD_START};
 use self::clearing::Clearing;
 pub(crate) use self::clearing::{LostRound, Refused};
 pub use self::context::Order;

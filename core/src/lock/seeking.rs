@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::acquiring::{Attempt, HEAD_START, Trying};
+use super::acquiring::{Assigner, Attempt, HEAD_START, Trying};
 use super::clearing::Clearing;
 use super::context::{Base, Context, Keys};
 use super::{Effects, Lock, Phase, Stage, State};
@@ -141,7 +141,13 @@ impl Lock {
 /// master is connected: no request can name a seat that has not been assigned.
 fn assigned(attempt: Attempt, base: &Base, effects: &Effects<'_>) -> Attempt {
     let first = attempt.first.or_else(|| {
-        let first = effects.next_to_assign(&base.targets, attempt.asked_to_assign, |_| true)?;
+        let common = || effects.first_master(&base.targets);
+        let asked = match attempt.assigner {
+            Assigner::Common => MasterSet::EMPTY,
+            Assigner::Another => common().map_or(MasterSet::EMPTY, MasterSet::only),
+            Assigner::Beside(asked) => asked,
+        };
+        let first = effects.next_to_assign(&base.targets, asked, |_| true)?;
         Some((first, effects.now + effects.config.request_timeout / HEAD_START))
     });
     Attempt { first, ..attempt }

@@ -11,7 +11,7 @@ use super::settling::Settling;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lock::{Attempt, Effects, Grant, HEAD_START, Lock, Report};
+use crate::lock::{Assigner, Attempt, Effects, Grant, HEAD_START, Lock, Report};
 use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
@@ -59,18 +59,6 @@ pub(crate) struct Bid {
     /// The masters' votes in the last attempt that was decided.
     pub(super) last_votes: Option<Arc<[Vote]>>,
     pub(super) plan: Plan,
-}
-
-/// Which master is asked to assign permits in the next attempt.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Assigner {
-    /// The one that all clients ask first. If it has none, the others are not asked.
-    Common,
-    /// Another one, since that one had none, and has not notified of a change since.
-    Another,
-    /// None of these, if possible: they have assigned permits that others refused, or had none
-    /// either.
-    Beside(MasterSet),
 }
 
 /// What a bid waits for.
@@ -280,7 +268,7 @@ impl Bid {
             is_wary: self.is_wary,
             is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
-            asked_to_assign: self.asked_to_assign(lock, effects),
+            assigner: self.assigner,
             waited: self.wishes(lock, now),
             insists: self.insists(),
         };

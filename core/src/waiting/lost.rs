@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bid::{Assigner, Bid, Plan, Waiting};
+use super::bid::{Bid, Plan, Waiting};
 use super::masters::Masters;
 use super::plan::BEHIND_THE_END;
 use super::settling;
-use crate::lock::{Effects, Lock, LostRound, Refused, State};
+use crate::lock::{Assigner, Effects, Lock, LostRound, Refused, State};
 use crate::protocol::{Ahead, Answer, Cause, MasterId, MasterSet, Sentinel, Tally, Vote};
 use crate::time::Instant;
 use crate::wire::ServerError;
@@ -97,8 +97,8 @@ impl Bid {
         let has_others = |asked| effects.has_others(lock.targets(), asked);
         if lock.seat().is_none() {
             self.assigner = match self.assigner {
-                // One has just assigned seats in vain. If its notifications counted, waiters would
-                // wake one another whenever they return such seats.
+                // One has just assigned seats that others refused. If its notifications counted,
+                // waiters would wake one another whenever they return such seats.
                 Assigner::Beside(asked) if has_others(asked) => {
                     Assigner::Beside(MasterSet::all(effects.config.masters.len()))
                 }

@@ -119,8 +119,8 @@ impl Masters {
                 // The undo is executed there before anything that is asked later.
                 Vote::Granted => Key::Free,
                 // The master has already answered in more detail, and may have notified of a change
-                // since. One that was not asked still notifies of what it said before.
-                Vote::HeldByAnother { holder: Some(_), .. } | Vote::NotAsked => *key,
+                // since.
+                Vote::HeldByAnother { holder: Some(_), .. } => *key,
                 _ => Key::Unknown,
             };
         }

@@ -13,11 +13,11 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::bid::{Assigner, Bid, Plan};
+use super::bid::{Bid, Plan};
 use super::masters::Key;
 use super::pace::Start;
-use crate::lock::{Effects, Lock};
-use crate::protocol::{EntropyFailed, MasterId, MasterSet, Sentinel};
+use crate::lock::{Assigner, Effects, Lock};
+use crate::protocol::{EntropyFailed, MasterId, Sentinel};
 use crate::time::Instant;
 
 /// How long after the reported end of a key's life an attempt is made. Masters report whole
@@ -87,17 +87,6 @@ impl Bid {
         // from them.
         let is_free = !self.masters.is_held(first, now) || self.is_settling();
         (is_free && self.assigner == Assigner::Common).then_some(first)
-    }
-
-    /// For permits: masters that are asked to assign some only after the others.
-    pub(super) fn asked_to_assign(&self, lock: &Lock, effects: &Effects<'_>) -> MasterSet {
-        match self.assigner {
-            Assigner::Common => MasterSet::EMPTY,
-            Assigner::Another => {
-                effects.first_master(lock.targets()).map_or(MasterSet::EMPTY, MasterSet::only)
-            }
-            Assigner::Beside(asked) => asked,
-        }
     }
 
     /// Waiters are notified one after the other, always in the same order. A client that is always

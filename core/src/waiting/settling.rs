@@ -16,9 +16,9 @@
 
 use std::time::Duration;
 
-use super::bid::{Assigner, Bid, Plan, Waiting};
+use super::bid::{Bid, Plan, Waiting};
 use super::masters::Masters;
-use crate::lock::{Effects, Lock, Refused};
+use crate::lock::{Assigner, Effects, Lock, Refused};
 use crate::protocol::{MasterId, MasterSet, Tally};
 use crate::time::Instant;
 
