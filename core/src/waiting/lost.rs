@@ -17,9 +17,9 @@ use crate::wire::ServerError;
 /// for a long read.
 const KEPT_OUT: Duration = Duration::from_secs(1);
 
-/// When a waiter for a permit asks all masters again, whatever the first one says. Notifications
-/// cover the permits of that one, or of a majority; others may have become free without one.
-/// Smaller: more requests. Larger: such a permit is idle for longer.
+/// When a waiter for a permit asks all masters again, unless the first one says that another has
+/// waited longer. Notifications cover the permits of the first one, or of a majority; others may
+/// have become free without one. Smaller: more requests. Larger: such a permit is idle for longer.
 const LOOKS_AGAIN: Duration = Duration::from_secs(1);
 
 impl Bid {
@@ -106,7 +106,7 @@ impl Bid {
             };
             return None;
         }
-        let asks_soon = take < of && !asked.is_empty() && has_others(asked);
+        let asks_soon = take < of && has_others(asked);
         self.assigner = if asks_soon { Assigner::Beside(asked) } else { Assigner::Common };
         Some(asks_soon)
     }
@@ -167,7 +167,9 @@ impl Bid {
         } else {
             *self.all_at.get_or_insert(now + pause)
         };
-        if self.plan == (Plan::Asking { first_leads: true }) {
+        // Earlier notifications of other masters about permits may be of the same changes that this
+        // one knows.
+        if lock.targets().is_permit() || self.plan == (Plan::Asking { first_leads: true }) {
             self.masters.forget_all_but(first);
         }
         self.plan = Plan::Waiting(Waiting {

@@ -85,7 +85,7 @@ impl Masters {
         self.set(master, key);
     }
 
-    /// The key has changed, or may have. Returns whether another held it before.
+    /// The key has changed, or may have. Returns whether another held it, as far as was known.
     pub(super) fn changed(&mut self, master: MasterId) -> bool {
         let was_held = self.was_held(master);
         self.set(master, Key::Free);

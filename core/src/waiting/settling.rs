@@ -78,9 +78,8 @@ impl Bid {
         }
     }
 
-    /// For permits: whether a majority may have other seats than those that were refused; it cannot
-    /// if all masters were asked to assign some, and none had any. `None` if the names of the
-    /// holders decide.
+    /// For permits: whether a majority may have other seats than those that were refused. It has
+    /// none if no master assigned any. `None` if the names of the holders decide.
     fn may_have_other_seats(&self, lock: &Lock) -> Option<bool> {
         let (_, of, take) = lock.targets().as_permit()?;
         (take < of && self.assigner != Assigner::Common).then(|| lock.seat().is_some())

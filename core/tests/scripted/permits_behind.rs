@@ -100,17 +100,19 @@ fn a_waiter_pauses_if_no_master_knows_what_the_others_have() {
     }
 }
 
-/// Each of them takes back what one master assigns to it, which that master notifies the others of.
+/// Each of them takes back what one master assigns to it, and that master notifies the others.
 #[test]
-fn waiters_that_a_master_assigns_a_permit_in_vain_do_not_wake_one_another() {
-    for behind in 0..3 {
-        let mut world = World::of(3);
+fn waiters_do_not_wake_one_another_with_a_permit_that_only_one_master_assigns() {
+    for (masters, behind) in
+        [3, 5].into_iter().flat_map(|masters| (0..masters).map(move |one| (masters, one)))
+    {
+        let mut world = World::of(masters);
         for node in 1..3 {
-            world.add_node(settings(3).build().unwrap(), 7 * node);
+            world.add_node(settings(masters).build().unwrap(), 7 * node);
         }
         world.pump();
         for seat in 0..2 {
-            for master in (0..3).filter(|master| seat > 0 || *master != behind) {
+            for master in (0..masters).filter(|master| seat > 0 || *master != behind) {
                 world.masters[master].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
             }
         }
@@ -123,8 +125,38 @@ fn waiters_that_a_master_assigns_a_permit_in_vain_do_not_wake_one_another() {
         assert!(granted(&mut world, 0).is_empty());
         // Two attempts for each pause of 100 ms, with two writes for each master.
         let writes = writes(&world) - before;
-        assert!(writes < 1_000, "{behind} is behind: {writes} writes");
+        assert!(writes < 250 * masters, "{behind} of {masters} is behind: {writes} writes");
     }
+}
+
+/// Each renewal is notified by all masters.
+#[test]
+fn a_renewal_of_a_permit_costs_a_waiter_one_request() {
+    let mut world = World::of(3);
+    for node in 1..3 {
+        world.add_node(settings(3).build().unwrap(), 7 * node);
+    }
+    world.each(|master| master.delay = ms(1));
+    world.pass(ms(50));
+    let renewed = Acquire {
+        renew_for: Some(ms(3_600_000)),
+        ..Acquire::new(wanted(4).targets, Ttl::new(ms(900)).unwrap())
+    };
+    for _ in 0..4 {
+        world.acquire_by(1, &renewed);
+        world.pass(ms(50));
+    }
+    assert_eq!(granted(&mut world, 1).len(), 4);
+    world.acquire(&wanted(4));
+    world.acquire_by(2, &wanted(4));
+    world.pass(ms(3_000));
+    let renewals = |world: &World| world.masters[0].count("EXTEND");
+    let (before, renewed_before) = (writes(&world), renewals(&world));
+    world.pass(ms(5_000));
+    let (writes, renewals) = (writes(&world) - before, renewals(&world) - renewed_before);
+    assert!(renewals > 40, "{renewals}");
+    // Beside them it asks all masters each second.
+    assert!(writes < renewals + 40, "{writes} writes, {renewals} renewals");
 }
 
 #[test]
