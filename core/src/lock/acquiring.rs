@@ -46,10 +46,11 @@ pub(crate) enum Assigner {
     /// The one that all clients ask first. Its refusal ends the round.
     #[default]
     Common,
-    /// Another one, since that one had none, and has not notified of a change since.
+    /// Another one: when they were last asked, the common one or a majority had none.
     Another,
-    /// None of these, if possible: they have assigned permits that others refused, or had none
-    /// either.
+    /// None of these: one after the other, they have assigned permits that others did not grant, or
+    /// had none. If these are all, it is the common one again, but its refusal does not end the
+    /// round.
     Beside(MasterSet),
 }
 
@@ -65,8 +66,8 @@ pub(super) struct Trying {
     stale: MasterSet,
     /// For a fenced lock.
     numbers: Option<Box<Numbers>>,
-    /// For permits: masters that have been asked to assign seats, in this round or those before it
-    /// in which others refused the seats.
+    /// For permits: masters that have been asked to assign seats, in this round or in those just
+    /// before it whose seats others did not grant.
     asked_to_assign: MasterSet,
     /// When the other masters are asked, while only one has been.
     pub(super) rest_at: Option<Instant>,
@@ -94,8 +95,8 @@ impl Trying {
             stale: MasterSet::EMPTY,
             numbers: cx.base.is_fenced.then(|| Box::new(Numbers::new(masters))),
             asked_to_assign: match attempt.assigner {
-                Assigner::Common | Assigner::Another => MasterSet::EMPTY,
-                Assigner::Beside(asked) => asked,
+                Assigner::Beside(asked) if cx.effects.has_others(asked) => asked,
+                Assigner::Common | Assigner::Another | Assigner::Beside(_) => MasterSet::EMPTY,
             },
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
             closes_at: None,

@@ -48,8 +48,8 @@ pub(crate) struct LostRound {
     /// Masters whose connection had been quiet for long and was found dead: they were not really
     /// asked.
     pub(crate) stale: MasterSet,
-    /// For permits: masters that have been asked to assign seats, in this round or those before it
-    /// in which others refused the seats.
+    /// For permits: masters that have been asked to assign seats, in this round or in those just
+    /// before it whose seats others did not grant.
     pub(crate) asked_to_assign: MasterSet,
     /// Masters that refused and have not yet named the holder, and those whose vote can still
     /// decide between "held by another" and "no quorum of answers".

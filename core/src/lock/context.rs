@@ -313,9 +313,10 @@ impl Effects<'_> {
         best.map(|(_, master)| master).or_else(any)
     }
 
-    /// Whether a connected master has not been asked yet.
-    pub(crate) fn has_others(&self, targets: &Targets, asked: MasterSet) -> bool {
-        self.ranked(targets).any(|(_, master)| !asked.contains(master))
+    /// Whether there are connected masters beside these.
+    pub(crate) fn has_others(&self, masters: MasterSet) -> bool {
+        let ranks = MasterId::all(self.ranks.len()).zip(self.ranks);
+        ranks.filter(|(_, rank)| rank.is_some()).any(|(master, _)| !masters.contains(master))
     }
 
     fn ranked(&self, targets: &Targets) -> impl Iterator<Item = (u64, MasterId)> {

@@ -17,7 +17,7 @@ use crate::wire::ServerError;
 /// for a long read.
 const KEPT_OUT: Duration = Duration::from_secs(1);
 
-/// When a waiter for a permit asks all masters again, unless the first one says that another has
+/// When a waiter for a permit asks other masters again, unless the first one says that another has
 /// waited longer. Notifications cover the permits of the first one, or of a majority; others may
 /// have become free without one. Smaller: more requests. Larger: such a permit is idle for longer.
 const LOOKS_AGAIN: Duration = Duration::from_secs(1);
@@ -29,6 +29,7 @@ impl Bid {
         if lost.was_granted {
             // Knowledge from before it was held is outdated.
             self.masters = Masters::default();
+            self.assigner = Assigner::Common;
         }
         if let Some((master, answer)) = lost.last {
             self.note(master, answer, false, effects);
@@ -52,7 +53,8 @@ impl Bid {
         let goes_on = !Tally::of(&votes).is_misconfigured(effects.config.quorum) && lock.may_try_again();
         lock.undo(goes_on, effects);
         let may_settle = !goes_on && effects.config.settles_splits;
-        let asks_soon = self.note_seats(lost.asked_to_assign, lock, effects);
+        let asks_soon =
+            if lost.was_granted { None } else { self.note_seats(lost.asked_to_assign, lock, effects) };
         let poll_at = if may_settle {
             now + settling::pause(now.since(lost.since), effects)
         } else if let Some(asks_soon) = asks_soon {
@@ -65,6 +67,7 @@ impl Bid {
         };
         self.learn(&votes, goes_on || may_settle, now);
         if lock.targets().is_permit() {
+            // `learn` has forgotten the time before.
             self.all_at = Some(poll_at);
         }
         if asks_soon.is_some() {
@@ -94,19 +97,19 @@ impl Bid {
     /// next. Once all have been, there is nothing new to learn.
     fn note_seats(&mut self, asked: MasterSet, lock: &Lock, effects: &Effects<'_>) -> Option<bool> {
         let (_, of, take) = lock.targets().as_permit()?;
-        let has_others = |asked| effects.has_others(lock.targets(), asked);
         if lock.seat().is_none() {
             self.assigner = match self.assigner {
-                // One has just assigned seats that others refused. If its notifications counted,
-                // waiters would wake one another whenever they return such seats.
-                Assigner::Beside(asked) if has_others(asked) => {
+                // One of these has just assigned seats that others did not grant. If notifications
+                // of such a master counted, waiters would wake one another whenever they return
+                // such seats.
+                Assigner::Beside(before) if effects.has_others(before) => {
                     Assigner::Beside(MasterSet::all(effects.config.masters.len()))
                 }
                 _ => Assigner::Another,
             };
             return None;
         }
-        let asks_soon = take < of && has_others(asked);
+        let asks_soon = take < of && effects.has_others(asked);
         self.assigner = if asks_soon { Assigner::Beside(asked) } else { Assigner::Common };
         Some(asks_soon)
     }
@@ -200,7 +203,6 @@ impl Bid {
             // A mark expires without a notification if its writer is gone. Other masters may not
             // have it, so they are not asked.
             Answer::Holder { holder: Sentinel::WANTED, remaining: Some(left), .. } => {
-                self.all_at = None;
                 return now + left + effects.jitter.within(&BEHIND_THE_END);
             }
             Answer::Holder { watched, .. } => watched,

@@ -1,9 +1,9 @@
 //! When to ask again, and which master first.
 //!
 //! The next attempt comes when enough masters have notified to make a quorum possible; if only the
-//! first master was asked, when that one has. Without notifications it comes when a quorum of them
-//! is free as far as is known: another holder's key expires, and knowledge about a silent master
-//! lasts no longer than the pause between attempts.
+//! first master was asked, or none has a permit, when that one has. Without notifications it comes
+//! when a quorum of them is free as far as is known: another holder's key expires, and knowledge
+//! about a silent master lasts no longer than the pause between attempts.
 //!
 //! Many waiters are notified at the same time. So a further attempt asks one master first, the same
 //! one for all clients of the resource: the client that is granted there goes on to the others, and
