@@ -136,6 +136,28 @@ fn waiters_do_not_wake_one_another_with_a_permit_that_only_one_master_assigns() 
     }
 }
 
+/// One master shows a free permit that the others hold, and holds another that becomes free on them.
+#[test]
+fn a_master_that_assigns_the_wrong_permit_again_does_not_delay_the_right_one() {
+    for behind in 0..3 {
+        let mut world = World::of(3);
+        world.masters[behind].hold_by_another("quorlock:seat:1/{gpu}", None);
+        for master in (0..3).filter(|master| *master != behind) {
+            world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
+            world.masters[master].hold("quorlock:seat:1/{gpu}", "a", world.now + ms(500));
+        }
+        let start = world.now;
+        let waits = world.acquire(&wanted(2));
+        let mut got = granted(&mut world, 0);
+        while got.is_empty() && world.jump() {
+            got = granted(&mut world, 0);
+        }
+        assert_eq!(got, [(waits, 1)], "{behind} is behind");
+        let took = world.now.since(start);
+        assert!(took < ms(520), "{behind} is behind: {took:?}");
+    }
+}
+
 /// Each renewal is notified by all masters.
 #[test]
 fn a_renewal_of_a_permit_costs_a_waiter_one_request() {
