@@ -136,7 +136,7 @@ fn waiters_do_not_wake_one_another_with_a_permit_that_only_one_master_assigns() 
     }
 }
 
-/// One master shows a free permit that the others hold, and holds another that becomes free on them.
+/// One master shows a permit as free that the others hold, and holds one that becomes free on them.
 #[test]
 fn a_master_that_assigns_the_wrong_permit_again_does_not_delay_the_right_one() {
     for behind in 0..3 {
