@@ -158,6 +158,26 @@ fn a_master_that_assigns_the_wrong_permit_again_does_not_delay_the_right_one() {
     }
 }
 
+#[test]
+fn a_master_whose_permit_others_did_not_grant_assigns_another_only_after_all_others() {
+    for wrong in 0..5 {
+        for full in (0..5).filter(|full| *full != wrong) {
+            let mut world = World::of(5);
+            for master in (0..5).filter(|master| *master != wrong) {
+                world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
+            }
+            for master in [wrong, full] {
+                world.masters[master].hold_by_another("quorlock:seat:1/{gpu}", None);
+            }
+            let lock = world.acquire(&single_try(2));
+            world.pass(ms(50));
+            assert_eq!(granted(&mut world, 0), [(lock, 1)], "{wrong} is wrong, {full} is full");
+            let asked = world.masters[wrong].count("TAKE");
+            assert!(asked <= 1, "{wrong} is wrong, {full} is full: {asked}");
+        }
+    }
+}
+
 /// Each renewal is notified by all masters.
 #[test]
 fn a_renewal_of_a_permit_costs_a_waiter_one_request() {
