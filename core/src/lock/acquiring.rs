@@ -48,9 +48,8 @@ pub(crate) enum Assigner {
     Common,
     /// Another one: when they were last asked, the common one or a majority had none.
     Another,
-    /// None of these: one after the other, they have assigned permits that others did not grant, or
-    /// had none. If these are all, it is the common one again, but its refusal does not end the
-    /// round.
+    /// Any one beside these: they have assigned permits that others did not grant. If these are all,
+    /// it is the common one again, but its refusal does not end the round.
     Beside(MasterSet),
 }
 
@@ -66,9 +65,9 @@ pub(super) struct Trying {
     stale: MasterSet,
     /// For a fenced lock.
     numbers: Option<Box<Numbers>>,
-    /// For permits: masters that have been asked to assign seats, in this round or in those just
-    /// before it whose seats others did not grant.
-    asked_to_assign: MasterSet,
+    /// For permits: masters that assigned the chosen seats, of this round and of those just before
+    /// it. All of them once one did so twice: then the others had none.
+    assigners: MasterSet,
     /// When the other masters are asked, while only one has been.
     pub(super) rest_at: Option<Instant>,
     /// For fair waiting: until when a lost round waits for outstanding answers. Then a partial
@@ -88,14 +87,14 @@ impl Trying {
     pub(super) fn begin(attempt: Attempt, cx: &mut Context<'_, '_>) -> Self {
         let now = cx.effects.now;
         let masters = cx.effects.config.masters.len();
-        let mut trying = Self {
+        let trying = Self {
             round: cx.base.next_round(),
             since: now,
             votes: Votes::outstanding(masters),
             stale: MasterSet::EMPTY,
             numbers: cx.base.is_fenced.then(|| Box::new(Numbers::new(masters))),
-            asked_to_assign: match attempt.assigner {
-                Assigner::Beside(asked) if cx.effects.has_others(asked) => asked,
+            assigners: match attempt.assigner {
+                Assigner::Beside(assigners) if cx.effects.has_others(assigners) => assigners,
                 Assigner::Common | Assigner::Another | Assigner::Beside(_) => MasterSet::EMPTY,
             },
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
@@ -108,15 +107,10 @@ impl Trying {
             waited: attempt.waited,
         };
         match attempt.first {
-            Some((first, _)) if cx.keys.seating.is_some() => trying.ask_to_assign(first, cx),
+            Some((first, _)) if cx.keys.seating.is_some() => cx.take_seats(first, trying.asking()),
             _ => trying.ask(cx.keys.reached, cx),
         }
         trying
-    }
-
-    fn ask_to_assign(&mut self, master: MasterId, cx: &mut Context<'_, '_>) {
-        self.asked_to_assign.insert(master);
-        cx.take_seats(master, self.asking());
     }
 
     fn asking(&self) -> Asking {
@@ -153,19 +147,36 @@ impl Trying {
 
     /// No seat is chosen yet: the next master assigns one.
     fn ask_another_to_assign(&mut self, cx: &mut Context<'_, '_>) {
-        let now = cx.effects.now;
-        let fresh = |master: &MasterId| {
-            !cx.keys.reached.contains(*master) && self.votes.get(master.index()) == Some(&Vote::Outstanding)
+        let (now, timeout) = (cx.effects.now, cx.effects.config.request_timeout);
+        let is_open = |master: &MasterId| self.votes.get(master.index()) == Some(&Vote::Outstanding);
+        let fresh = |master: &MasterId| !cx.keys.reached.contains(*master) && is_open(master);
+        let Some(next) = cx.effects.next_to_assign(&cx.base.targets, self.assigners, fresh) else {
+            self.rest_at = None;
+            return;
         };
-        let next = cx.effects.next_to_assign(&cx.base.targets, self.asked_to_assign, fresh);
-        self.rest_at = next.map(|_| now + cx.effects.config.request_timeout / HEAD_START);
-        if let Some(master) = next {
-            self.ask_to_assign(master, cx);
+        // One whose seats others did not grant may be much faster than one that has yet to answer,
+        // and would then choose the same seats in each round.
+        let has_yet_to_assign = |master| !self.assigners.contains(master) && is_open(&master);
+        if self.assigners.contains(next) && cx.keys.reached.iter().any(has_yet_to_assign) {
+            self.rest_at = Some(now + timeout);
+            return;
+        }
+        self.rest_at = Some(now + timeout / HEAD_START);
+        cx.take_seats(next, self.asking());
+    }
+
+    /// The master has assigned the chosen seats.
+    fn assigned_by(&mut self, master: MasterId) {
+        if self.assigners.contains(master) {
+            self.assigners = MasterSet::all(self.votes.len());
+        } else {
+            self.assigners.insert(master);
         }
     }
 
     pub(super) fn answer(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) -> Next {
-        if cx.keys.seating.is_some() {
+        if let Some(seating) = &cx.keys.seating {
+            let is_open = seating.chosen().is_none();
             let Some(chosen) = cx.chosen_by(master, answer, self.asking()) else {
                 // The master is at work: the others are not asked yet.
                 let head_start = cx.effects.config.request_timeout / HEAD_START;
@@ -173,6 +184,9 @@ impl Trying {
                 return Next::Stay;
             };
             answer = chosen;
+            if is_open && cx.keys.seating.as_ref().is_some_and(|seating| seating.chosen().is_some()) {
+                self.assigned_by(master);
+            }
         }
         // If the master has already counted the grant, it answers a raise here, which sets no key.
         let has_counted = self.numbers.as_ref().is_some_and(|numbers| numbers.has_counted(master));
@@ -294,8 +308,8 @@ impl Trying {
                 cx.keys.reached.remove(master);
             }
         }
-        let Self { round, since, stale, asked_to_assign, .. } = *self;
-        LostRound { last, stale, asked_to_assign, ..LostRound::new(round, since, votes, cx) }
+        let Self { round, since, stale, assigners, .. } = *self;
+        LostRound { last, stale, assigners, ..LostRound::new(round, since, votes, cx) }
     }
 
     /// Handles the end of the caller's time in the middle of a round, and the end of the first

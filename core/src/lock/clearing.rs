@@ -48,9 +48,9 @@ pub(crate) struct LostRound {
     /// Masters whose connection had been quiet for long and was found dead: they were not really
     /// asked.
     pub(crate) stale: MasterSet,
-    /// For permits: masters that have been asked to assign seats, in this round or in those just
-    /// before it whose seats others did not grant.
-    pub(crate) asked_to_assign: MasterSet,
+    /// For permits: masters that assigned the chosen seats, of this round and of those just before
+    /// it. All of them once one did so twice: then the others had none.
+    pub(crate) assigners: MasterSet,
     /// Masters that refused and have not yet named the holder, and those whose vote can still
     /// decide between "held by another" and "no quorum of answers".
     pub(crate) awaited: MasterSet,
@@ -91,7 +91,7 @@ impl LostRound {
             votes,
             last: None,
             stale: MasterSet::EMPTY,
-            asked_to_assign: MasterSet::EMPTY,
+            assigners: MasterSet::EMPTY,
             awaited,
             is_undecided,
             was_granted: false,

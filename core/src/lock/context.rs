@@ -298,17 +298,16 @@ impl Effects<'_> {
         self.ranked(targets).max().map(|(_, first)| first)
     }
 
-    /// The next master to assign permits, if these ones have been asked: one that has not been
-    /// asked comes before one that has, and a connected one before all others. Within these the
-    /// order is the same for all clients.
+    /// The next master to assign permits: these ones come behind the others, and masters that are
+    /// not connected come last. Within these the order is the same for all clients.
     pub(super) fn next_to_assign(
         &self,
         targets: &Targets,
-        asked: MasterSet,
+        passed_over: MasterSet,
         may_assign: impl Fn(&MasterId) -> bool,
     ) -> Option<MasterId> {
         let ranked = self.ranked(targets).filter(|(_, master)| may_assign(master));
-        let best = ranked.max_by_key(|(rank, master)| (!asked.contains(*master), *rank, *master));
+        let best = ranked.max_by_key(|(rank, master)| (!passed_over.contains(*master), *rank, *master));
         let any = || MasterId::all(self.config.masters.len()).find(may_assign);
         best.map(|(_, master)| master).or_else(any)
     }

@@ -142,12 +142,12 @@ impl Lock {
 fn assigned(attempt: Attempt, base: &Base, effects: &Effects<'_>) -> Attempt {
     let first = attempt.first.or_else(|| {
         let common = || effects.first_master(&base.targets);
-        let asked = match attempt.assigner {
+        let passed_over = match attempt.assigner {
             Assigner::Common => MasterSet::EMPTY,
             Assigner::Another => common().map_or(MasterSet::EMPTY, MasterSet::only),
-            Assigner::Beside(asked) => asked,
+            Assigner::Beside(assigners) => assigners,
         };
-        let first = effects.next_to_assign(&base.targets, asked, |_| true)?;
+        let first = effects.next_to_assign(&base.targets, passed_over, |_| true)?;
         Some((first, effects.now + effects.config.request_timeout / HEAD_START))
     });
     Attempt { first, ..attempt }

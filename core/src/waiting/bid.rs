@@ -5,7 +5,7 @@
 //! The lock itself makes attempts and reports how they were lost; the bid decides whether, when and
 //! how the next one is made.
 
-use super::masters::Masters;
+use super::masters::{Key, Masters};
 use super::pace::{LetsPass, Start};
 use super::settling::Settling;
 use std::sync::Arc;
@@ -256,6 +256,12 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
+        let is_news = self.masters.count(Key::Free) >= effects.config.quorum.needed();
+        if is_news && matches!(self.assigner, Assigner::Beside(_)) {
+            // The permits that others did not grant have been returned. Rivals that took one
+            // another's votes are notified, too: they meet at the common master.
+            self.assigner = Assigner::Common;
+        }
         // The only rival of a listening process has released the lock, at the first master last: so
         // the others are free, too, and no other process asks.
         let follows_rival = self.listens && self.last_votes.is_none();

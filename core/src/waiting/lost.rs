@@ -53,14 +53,11 @@ impl Bid {
         let goes_on = !Tally::of(&votes).is_misconfigured(effects.config.quorum) && lock.may_try_again();
         lock.undo(goes_on, effects);
         let may_settle = !goes_on && effects.config.settles_splits;
-        let asks_soon =
-            if lost.was_granted { None } else { self.note_seats(lost.asked_to_assign, lock, effects) };
-        let poll_at = if may_settle {
+        let asks_soon = if lost.was_granted { None } else { self.note_seats(lost.assigners, lock, effects) };
+        let is_watched = self.masters.watched() >= effects.config.quorum.needed();
+        let poll_at = if may_settle || asks_soon == Some(true) {
             now + settling::pause(now.since(lost.since), effects)
-        } else if let Some(asks_soon) = asks_soon {
-            let pause = if asks_soon { &BEHIND_THE_END } else { &effects.config.retry_delay };
-            now + effects.jitter.within(pause)
-        } else if lock.targets().is_permit() && self.masters.watched() >= effects.config.quorum.needed() {
+        } else if asks_soon.is_none() && lock.targets().is_permit() && is_watched {
             now + LOOKS_AGAIN
         } else {
             now + effects.jitter.within(&effects.config.retry_delay)
@@ -93,9 +90,9 @@ impl Bid {
 
     /// After a lost round for permits: if seats were assigned in it, whether a waiter asks again
     /// soon. The assigning master may not have executed an acquisition yet, or may have missed one,
-    /// or the release of a seat that is free on the others. So one that has not been asked assigns
-    /// next. Once all have been, there is nothing new to learn.
-    fn note_seats(&mut self, asked: MasterSet, lock: &Lock, effects: &Effects<'_>) -> Option<bool> {
+    /// or the release of a seat that is free on the others. So one that has not assigned any is
+    /// asked next. Once all have, or have none, there is nothing new to learn.
+    fn note_seats(&mut self, assigners: MasterSet, lock: &Lock, effects: &Effects<'_>) -> Option<bool> {
         let (_, of, take) = lock.targets().as_permit()?;
         if lock.seat().is_none() {
             self.assigner = match self.assigner {
@@ -109,8 +106,8 @@ impl Bid {
             };
             return None;
         }
-        let asks_soon = take < of && effects.has_others(asked);
-        self.assigner = if asks_soon { Assigner::Beside(asked) } else { Assigner::Common };
+        let asks_soon = take < of && effects.has_others(assigners);
+        self.assigner = if asks_soon { Assigner::Beside(assigners) } else { Assigner::Common };
         Some(asks_soon)
     }
 

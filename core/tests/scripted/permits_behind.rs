@@ -27,7 +27,7 @@ fn with_a_minority_of_any_state(masters: usize, of: u16, free: Option<u16>, mut 
     }
 }
 
-fn single_try(of: u32) -> Acquire {
+pub fn single_try(of: u32) -> Acquire {
     Acquire { attempts: Some(1), timeout: None, ..wanted(of) }
 }
 

@@ -314,7 +314,12 @@ fn readers_wait_for_the_end_of_a_dead_writers_mark_only() {
         let until = wall_clock(world.now) + ms(1_000);
         world.each(|master| master.server.hold(0, b"quorlock:want/{x}", b"another", Some(until)));
         let start = world.now;
+        let attempts = |world: &World| world.masters.iter().map(|m| m.attempts().len()).sum::<usize>();
+        let before = attempts(&world);
         let waits = world.acquire_by(1, &wanted);
+        world.pass(ms(20));
+        // A read would say that no writer holds it, and would be followed by another attempt.
+        assert_eq!(attempts(&world) - before, 3);
         assert_eq!(next_granted(&mut world, 1), waits);
         let waited = world.now.since(start);
         assert!(waited < ms(1_100), "{waited:?}");
