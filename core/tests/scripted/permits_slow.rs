@@ -53,23 +53,53 @@ fn a_fast_master_does_not_assign_a_permit_that_others_refused_again_and_again() 
 
 #[test]
 fn waiters_do_not_take_one_anothers_votes_forever() {
-    for freed_after in 0..25 {
-        for (silent, delay) in [(0, 4), (1, 4), (2, 4), (0, 9), (1, 9), (2, 9)] {
-            let mut world = World::ready(settings(3).request_timeout(ms(200)));
-            let until = world.now + ms(freed_after);
-            for master in &mut world.masters {
-                master.hold_by_another("quorlock:seat:1/{gpu}", None);
-                master.hold("quorlock:seat:0/{gpu}", "a", until);
-                master.delay = ms(delay);
+    let silent_and_delay =
+        [None, Some(0), Some(1), Some(2)].map(|silent| [4, 9, 20].map(|delay| (silent, delay)));
+    for (silent, delay) in silent_and_delay.into_iter().flatten() {
+        for (processes, each) in [(1, 2), (2, 1), (3, 1), (2, 2)] {
+            for freed_after in 0..25 {
+                let mut world = World::ready(settings(3).request_timeout(ms(200)));
+                for process in 1..processes {
+                    world.add_node(settings(3).request_timeout(ms(200)).build().unwrap(), 7 * process);
+                }
+                world.pump();
+                let until = world.now + ms(freed_after);
+                for master in &mut world.masters {
+                    master.hold_by_another("quorlock:seat:1/{gpu}", None);
+                    master.hold("quorlock:seat:0/{gpu}", "a", until);
+                    master.delay = ms(delay);
+                }
+                if let Some(silent) = silent {
+                    world.masters[silent].flow = Flow::BlackHole;
+                }
+                for process in 0..world.nodes.len() {
+                    for _ in 0..each {
+                        world.acquire_by(process, &wanted(2));
+                    }
+                }
+                world.pass(ms(600));
+                let got: usize =
+                    (0..world.nodes.len()).map(|process| granted(&mut world, process).len()).sum();
+                assert_eq!(
+                    got, 1,
+                    "{processes} processes with {each} each, freed after {freed_after} ms, replies take {delay} \
+                     ms, {silent:?} is silent"
+                );
             }
-            world.masters[silent].flow = Flow::BlackHole;
-            let waiters = [world.acquire(&wanted(2)), world.acquire(&wanted(2))];
-            world.pass(ms(500));
-            let asked = writes(&world);
-            let got = granted(&mut world, 0);
-            let (lock, seat) =
-                *got.first().unwrap_or_else(|| panic!("freed after {freed_after} ms: {asked} writes"));
-            assert!(waiters.contains(&lock) && seat == 0);
         }
     }
+}
+
+#[test]
+fn masters_that_agree_on_no_permit_are_asked_again_after_a_pause() {
+    let mut world = World::of(3);
+    // The first two assign different permits, and the third one has none.
+    for (master, held) in [(0, 1), (1, 0), (2, 0), (2, 1)] {
+        world.masters[master].hold_by_another(&format!("quorlock:seat:{held}/{{gpu}}"), None);
+    }
+    world.acquire(&wanted(2));
+    let before = writes(&world);
+    world.pass(ms(1_000));
+    let writes = writes(&world) - before;
+    assert!(writes <= 200, "{writes} requests");
 }
