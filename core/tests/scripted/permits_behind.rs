@@ -178,6 +178,31 @@ fn a_master_whose_permit_others_did_not_grant_assigns_another_only_after_all_oth
     }
 }
 
+/// Without notifications a waiter asks when the key that it was refused for expires.
+#[test]
+fn a_master_that_assigns_the_wrong_permit_whenever_it_is_asked_does_not_add_a_pause() {
+    for behind in 0..3 {
+        for freed_after in (500..700).step_by(5) {
+            let mut world = World::of(3);
+            world.each(|master| master.fails("CLIENT", "NOPERM no permissions to run the 'client' command"));
+            world.masters[behind].hold_by_another("quorlock:seat:1/{gpu}", None);
+            let until = world.now + ms(freed_after);
+            for master in (0..3).filter(|master| *master != behind) {
+                world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
+                world.masters[master].hold("quorlock:seat:1/{gpu}", "a", until);
+            }
+            let waits = world.acquire(&wanted(2));
+            let mut got = granted(&mut world, 0);
+            while got.is_empty() && world.jump() {
+                got = granted(&mut world, 0);
+            }
+            assert_eq!(got, [(waits, 1)], "{behind} is behind");
+            let took = world.now.since(until);
+            assert!(took < ms(10), "{behind} is behind: {took:?} after {freed_after} ms");
+        }
+    }
+}
+
 /// Each renewal is notified by all masters.
 #[test]
 fn a_renewal_of_a_permit_costs_a_waiter_one_request() {
