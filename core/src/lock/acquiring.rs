@@ -48,8 +48,8 @@ pub(crate) enum Assigner {
     Common,
     /// Another one: when they were last asked, the common one or a majority had none.
     Another,
-    /// Any one beside these: they have assigned permits that others did not grant. If these are all,
-    /// it is the common one again, but its refusal does not end the round.
+    /// Any one beside these: they have assigned permits that others did not grant. If these are all
+    /// masters, it is the common one again, but its refusal does not end the round.
     Beside(MasterSet),
 }
 

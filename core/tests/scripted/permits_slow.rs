@@ -7,7 +7,8 @@ use super::permits_behind::single_try;
 use super::world::{Flow, World, ms, settings};
 
 /// Two permits. This master has missed the acquisition of the first one and the release of the
-/// other, which is free on the two other masters. Each master answers after so many milliseconds.
+/// other, which is free on the two other masters. `delays` says after how many
+/// milliseconds each master answers.
 fn with_one_behind(behind: usize, delays: [u64; 3]) -> World {
     let mut world = World::ready(settings(3).request_timeout(ms(200)));
     for (place, delay) in delays.into_iter().enumerate() {
