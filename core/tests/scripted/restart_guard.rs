@@ -7,7 +7,7 @@ use quorlock_core::{
     ExtendError, Fleet, LossCause, MasterState, Ttl, Vote, Warning,
 };
 
-use super::world::{KEY, Reach, World, ms, settings, wanted};
+use super::world::{Flow, KEY, Reach, World, ms, settings, wanted};
 
 const LONGEST: Duration = ms(5_000);
 
@@ -151,6 +151,28 @@ fn a_replica_that_was_promoted_on_a_live_connection_is_quarantined() {
     world.acquire(&lock());
     let error = world.refusal();
     assert_eq!(quarantines(&error), [Some(LONGEST), Some(LONGEST), None], "{error}");
+}
+
+/// A replica has its primary's marker and replication id, and perhaps a copy of our key.
+#[test]
+fn a_master_that_has_become_a_replica_of_another_one_does_not_vote_with_its_copy() {
+    for fenced in [false, true] {
+        let mut world = World::ready(guarded(3));
+        world.add_node(guarded(3).build().unwrap(), 2);
+        world.pass(LONGEST);
+        world.hold(&Acquire { fenced, ..lock() });
+        let now = world.now.since(quorlock_core::Instant::ORIGIN);
+        world.masters[2].server.remove(0, KEY.as_bytes(), now);
+        world.masters[1].flow = Flow::Stopped;
+        world.acquire_by(1, &Acquire { fenced, ..lock() });
+        world.pass(ms(1));
+        let primary = world.masters[2].server.clone();
+        world.masters[1].server.resync_from(&primary);
+        world.masters[1].flow = Flow::Free;
+        world.pass(ms(1));
+        let event = world.next_event_of(1);
+        assert!(matches!(event, Event::NotAcquired { .. }), "{event:?}, fenced: {fenced}");
+    }
 }
 
 #[test]

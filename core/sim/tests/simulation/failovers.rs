@@ -101,7 +101,7 @@ fn late_acknowledgements_deceive_the_script_of_a_former_primary_but_not_wait() {
             |line: &str| line.contains("→ master0 ") && line.contains(" EXTEND") && line.ends_with(": 1");
         behind.any(yes) && behind.any(|line| line.contains("→ master0 ") && line.ends_with(" WAIT: 0"))
     };
-    assert!((0..60).filter(is_deceived).count() >= 3);
+    assert!((0..120).filter(is_deceived).count() >= 3);
 }
 
 /// Of the two defences against a former primary that continues, only the first one is left: every

@@ -39,14 +39,21 @@ if not id then return redis.error_reply('ERR INFO tells no master_replid') end
     };
 }
 
-/// Continues only if the marker has the server's present replication id and its quarantine is over.
-/// Defines `opens`.
+/// Continues only if the server is a primary, and the marker has its present replication id and its
+/// quarantine is over. Defines `opens`.
+///
+/// A master that becomes a replica of another one loses its data, but then has that master's marker
+/// and replication id. If it also has a copy of our key, it would vote for us without a write,
+/// although another client may have had its vote before.
 macro_rules! check_marker {
     () => {
         concat!(
             "local marker, longest, masters = KEYS[#KEYS], ARGV[#ARGV - 1], ARGV[#ARGV]\n",
             read_life!(),
             "\
+if not string.find(info, 'role:master', 1, true) then
+  return redis.error_reply('READONLY this server is a replica')
+end
 local found = redis.pcall('GET', marker)
 if type(found) == 'table' then return found end
 local seen, born, opens, ttl, many = string.match(found or '', '^(%x+) (%d+) (%d+) (%d+) (%d+)$')
@@ -70,7 +77,7 @@ pub const ACQUIRE_GUARDED: Script = Script {
     number: 7,
     name: "acquire guarded",
     text: concat!(check_marker!(), acquire_reading!()),
-    sha1_hex: "123da7af66705013693062164ae9f8b1ecf302ce",
+    sha1_hex: "961b0abcb1be5cd4f7fcd1ddd27bf01ad61e56f0",
 };
 
 /// Like the fenced acquisition, if the marker allows it. Lost counters restart above all numbers
@@ -85,7 +92,7 @@ pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
     text: concat!(check_marker!(), "local floor = opens * 1024\n", grant_fenced!()),
-    sha1_hex: "992b2cee731fd8d52a76f2cde218b0b2b524fcb5",
+    sha1_hex: "8cf56851c341017d412823151547db830b5478d6",
 };
 
 /// Answers 1 if the master votes. If there is no marker with the server's present replication id,
@@ -94,7 +101,7 @@ pub const ATTEND: Script = Script {
     number: 9,
     name: "attend",
     text: concat!(check_marker!(), "return 1"),
-    sha1_hex: "aab3f207ed3182cb87fc103eee1a38a9e5c2cfee",
+    sha1_hex: "dc9e9de4362d82afb4582174784b73ccf4e95b1e",
 };
 
 /// Ends the quarantine of a master on which nothing has been locked. Answers 1.

@@ -151,7 +151,7 @@ end
 done = call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
 return bad(done) or fence"
     ),
-    sha1_hex: "12f1a205daa2bc6017d8a1e713a529a472158fc8",
+    sha1_hex: "5ddb76b0dc1d81c3f97c7df2ccb979a78982584a",
 };
 
 /// Deletes KEYS\[1\] if it holds the token ARGV\[1\], and removes the place ARGV\[2\] from the

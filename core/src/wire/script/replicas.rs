@@ -146,30 +146,30 @@ pub(crate) const ACQUIRE_REPLICATED: Script = behind!(
     ACQUIRE_GUARDED.text,
     23,
     "acquire replicated",
-    "3cc921454c848af958cd48a74390f6aaa2981bd4"
+    "6f4204b5dfda32f3b98fe2c2264274bbe6d1406d"
 );
 pub(crate) const ACQUIRE_FENCED_REPLICATED: Script = behind!(
     [CHECK],
     ACQUIRE_FENCED_GUARDED.text,
     24,
     "acquire fenced replicated",
-    "ddd3b133b6465a0fcf9f833e933e7fe4a36afd20"
+    "48e25f64654c25db2ac120ea2e36a3c98bc98f20"
 );
 pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
     [CHECK],
     ACQUIRE_ALL.text,
     25,
     "acquire all replicated",
-    "eb42b34efd438e434fe3e5095d24511dc58c74f6"
+    "d03822c23757dce86c268bded5c1471bca078871"
 );
 pub(crate) const TAKE_REPLICATED: Script =
-    behind!([CHECK], TAKE.text, 26, "take replicated", "7d54010ff92beb759eb6f6f4e544d27c14c48ece");
+    behind!([CHECK], TAKE.text, 26, "take replicated", "9d237566a1a1c4245b019743f186dad527740a05");
 /// The `Yes` of this script is no vote and writes nothing: each vote checks the marker itself.
 pub(crate) const ATTEND_REPLICATED: Script = script!(
     [CHECK, unread(ATTEND.text)[0], unread(ATTEND.text)[1]],
     27,
     "attend replicated",
-    "7d4b4ba19e46f4419394e139b6d729cb07c4b463"
+    "a389b5da307a6db62dc42e8f60534a87c66b07c5"
 );
 pub(crate) const OPEN_REPLICATED: Script =
     behind!([CHECK], OPEN.text, 28, "open replicated", "006bb5647293c15f6bb9f1d3a624091c512121df");
@@ -198,25 +198,25 @@ pub(crate) const HEAL_REPLICATED: Script = behind!(
     HEAL,
     34,
     "heal replicated",
-    "572e228c14b7dc35de4880b56fee80e853fa0b12"
+    "afb71d01fb8254f81fb0a70ca33e82f5c28b3517"
 );
 pub(crate) const HEAL_FENCED_REPLICATED: Script = behind!(
     [CHECK, MARKER[0], MARKER[1]],
     HEAL_FENCED.text,
     35,
     "heal fenced replicated",
-    "b0fc34c5a048b93ea6e11f41253c1f0da1e651e8"
+    "f6c2778d61ed01493dc4871614c2486916fda5b2"
 );
 pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
     [CHECK, MARKER[0], MARKER[1]],
     HEAL_ALL.text,
     36,
     "heal all replicated",
-    "76d09f29ad203aa219a83097095091453a5041b0"
+    "51b5f7329e197f08afd515c6803c242a68ecc30f"
 );
 
 pub(crate) const ENTER_REPLICATED: Script =
-    behind!([CHECK], ENTER.text, 39, "enter replicated", "6009966715bc734480fa1cbc4cfb81341dc41790");
+    behind!([CHECK], ENTER.text, 39, "enter replicated", "17cc923a213d8c6a0ae2340d1837f2d0bb693654");
 
 /// Each voting script, with its replacement on a master with replicas. On other masters, restoring
 /// a lock without a number needs no script.

@@ -61,6 +61,7 @@ impl Body<'_, '_> {
         let last = self.values.len();
         let (longest, masters) = (self.value(last.saturating_sub(1)), self.value(last));
         let (now, id) = (self.time(), self.replication_id()?);
+        self.check_role()?;
         let found = self.get(self.key(self.keys.len()))?.unwrap_or_default();
         let seen = Marker::read(&found);
         let fleet = seen.as_ref().map(|seen| [seen.longest, seen.masters]);

@@ -16,11 +16,17 @@ pub(in crate::master) fn behind_check(script: &Script) -> Option<Option<&'static
 }
 
 impl Body<'_, '_> {
+    /// Replicas do not vote.
+    pub(super) fn check_role(&self) -> Result<(), Failure> {
+        match self.call.master.conditions.role {
+            Role::Master => Ok(()),
+            Role::Replica => Err(Failure::new("READONLY this server is a replica")),
+        }
+    }
+
     /// Whether the script continues: the number of replicas is the declared one.
     pub(super) fn check_replicas(&mut self) -> Result<bool, Failure> {
-        if self.call.master.conditions.role == Role::Replica {
-            return Err(Failure::new("READONLY this server is a replica"));
-        }
+        self.check_role()?;
         let Some(marked) = self.value(self.values.len()).and_then(lua_number) else {
             let line = "local declared = ";
             return Err(self.stopped(line, "attempt to perform arithmetic on a nil value"));
