@@ -53,7 +53,7 @@ fn a_fast_master_does_not_assign_a_permit_that_others_refused_again_and_again() 
 }
 
 #[test]
-fn waiters_do_not_take_one_anothers_votes_forever() {
+fn waiters_do_not_take_votes_of_each_other_forever() {
     let silent_and_delay =
         [None, Some(0), Some(1), Some(2)].map(|silent| [4, 9, 20].map(|delay| (silent, delay)));
     for (silent, delay) in silent_and_delay.into_iter().flatten() {
