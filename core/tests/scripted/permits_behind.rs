@@ -1,6 +1,6 @@
 //! Requests for a permit, with masters that do not know of all acquisitions and releases.
 
-use quorlock_core::{Acquire, AcquireError, Ttl};
+use quorlock_core::{Acquire, AcquireError, LockId, Ttl};
 
 use super::permits::{granted, wanted, writes};
 use super::world::{World, ms, settings};
@@ -25,6 +25,15 @@ fn with_a_minority_of_any_state(masters: usize, of: u16, free: Option<u16>, mut 
             check(world);
         }
     }
+}
+
+/// The permits that are granted at the first instant at which any are.
+fn first_granted(world: &mut World) -> Vec<(LockId, u16)> {
+    let mut got = granted(world, 0);
+    while got.is_empty() && world.jump() {
+        got = granted(world, 0);
+    }
+    got
 }
 
 pub fn single_try(of: u32) -> Acquire {
@@ -68,10 +77,7 @@ fn a_waiter_soon_gets_a_permit_that_is_free_on_a_majority_whatever_the_other_mas
             with_a_minority_of_any_state(masters, of, Some(free), |mut world| {
                 let start = world.now;
                 let lock = world.acquire(&wanted(of.into()));
-                let mut got = granted(&mut world, 0);
-                while got.is_empty() && world.jump() {
-                    got = granted(&mut world, 0);
-                }
+                let got = first_granted(&mut world);
                 assert_eq!(got, [(lock, free)], "{masters} masters, {of} permits");
                 // A first master that has missed releases has a second to notify of a free permit.
                 assert!(world.now.since(start) < ms(1_010), "{:?}", world.now.since(start));
@@ -148,10 +154,7 @@ fn a_master_that_assigns_the_wrong_permit_again_does_not_delay_the_right_one() {
         }
         let start = world.now;
         let waits = world.acquire(&wanted(2));
-        let mut got = granted(&mut world, 0);
-        while got.is_empty() && world.jump() {
-            got = granted(&mut world, 0);
-        }
+        let got = first_granted(&mut world);
         assert_eq!(got, [(waits, 1)], "{behind} is behind");
         let took = world.now.since(start);
         assert!(took < ms(520), "{behind} is behind: {took:?}");
@@ -192,15 +195,26 @@ fn a_master_that_assigns_the_wrong_permit_whenever_it_is_asked_does_not_add_a_pa
                 world.masters[master].hold("quorlock:seat:1/{gpu}", "a", until);
             }
             let waits = world.acquire(&wanted(2));
-            let mut got = granted(&mut world, 0);
-            while got.is_empty() && world.jump() {
-                got = granted(&mut world, 0);
-            }
+            let got = first_granted(&mut world);
             assert_eq!(got, [(waits, 1)], "{behind} is behind");
             let took = world.now.since(until);
             assert!(took < ms(10), "{behind} is behind: {took:?} after {freed_after} ms");
         }
     }
+}
+
+#[test]
+fn masters_that_agree_on_no_permit_are_asked_again_after_a_pause() {
+    let mut world = World::of(3);
+    // The first two assign different permits, and the third one has none.
+    for (master, held) in [(0, 1), (1, 0), (2, 0), (2, 1)] {
+        world.masters[master].hold_by_another(&format!("quorlock:seat:{held}/{{gpu}}"), None);
+    }
+    world.acquire(&wanted(2));
+    let before = writes(&world);
+    world.pass(ms(1_000));
+    let writes = writes(&world) - before;
+    assert!(writes <= 200, "{writes} requests");
 }
 
 /// Each renewal is notified by all masters.
@@ -267,10 +281,7 @@ fn the_first_master_alone_tells_a_waiter_that_has_asked_others_of_a_free_permit(
             world.pass(ms(waited));
             world.release_by(1, held);
             let released = world.now;
-            let mut got = granted(&mut world, 0);
-            while got.is_empty() && world.jump() {
-                got = granted(&mut world, 0);
-            }
+            let got = first_granted(&mut world);
             assert_eq!(got, [(waits, 0)]);
             let took = world.now.since(released);
             // A first master with an outdated key does not notify.
@@ -300,10 +311,7 @@ fn a_waiter_soon_asks_other_masters_however_often_the_first_one_notifies() {
         assert_eq!(granted(&mut world, 1), [(held, 1)]);
         let start = world.now;
         let waits = world.acquire(&wanted(2));
-        let mut got = granted(&mut world, 0);
-        while got.is_empty() && world.jump() {
-            got = granted(&mut world, 0);
-        }
+        let got = first_granted(&mut world);
         assert_eq!(got, [(waits, 0)]);
         let took = world.now.since(start);
         assert!(took < ms(freed + 1_010), "full: {full}, freed after {freed} ms: {took:?}");
@@ -347,10 +355,7 @@ fn the_next_waiter_of_a_process_asks_other_masters_as_soon_as_the_one_before_it_
         if notifies {
             world.masters[full].hold_by_another("quorlock:seat:0/{gpu}", None);
         }
-        let mut got = granted(&mut world, 0);
-        while got.is_empty() && world.jump() {
-            got = granted(&mut world, 0);
-        }
+        let got = first_granted(&mut world);
         assert_eq!(got, [(waits, 0)]);
         let took = world.now.since(start);
         assert!(took < ms(1_010), "full: {full}, it notifies: {notifies}: {took:?}");
