@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock_core::{
     Acquire, AcquireError, BootstrapError, Cause, ConfigBuilder, ConfigError, Event, EvictionPolicy,
-    ExtendError, Fleet, LossCause, MasterState, Ttl, Vote, Warning,
+    ExtendError, Fleet, LossCause, MasterState, Target, Ttl, Vote, Warning,
 };
 
 use super::world::{Flow, KEY, Reach, World, ms, settings, wanted};
@@ -172,6 +172,31 @@ fn a_master_that_has_become_a_replica_of_another_one_does_not_vote_with_its_copy
         world.pass(ms(1));
         let event = world.next_event_of(1);
         assert!(matches!(event, Event::NotAcquired { .. }), "{event:?}, fenced: {fenced}");
+    }
+}
+
+/// It may have lost a vote for another client, which then gets the lock from the silent master when
+/// the key there has expired.
+#[test]
+fn a_master_that_has_become_a_replica_of_another_one_does_not_extend_its_copy() {
+    let config = guarded(3).build().unwrap();
+    let several = config.targets(["order:7", "stock:3"].map(Target::write)).unwrap();
+    let read = config.targets([Target::read("tariff")]).unwrap();
+    let ttl = Ttl::new(ms(3_000)).unwrap();
+    let claims = [several, read].map(|targets| Acquire { attempts: Some(1), ..Acquire::new(targets, ttl) });
+    for wanted in claims.into_iter().chain([lock(), Acquire { fenced: true, ..lock() }]) {
+        let mut world = open(3);
+        let held = world.hold(&wanted);
+        world.pass(ms(2_000));
+        world.masters[1].flow = Flow::Stopped;
+        world.masters[2].flow = Flow::Stopped;
+        world.extend(held, ms(3_000));
+        world.pump();
+        let primary = world.masters[0].server.clone();
+        world.masters[2].server.resync_from(&primary);
+        world.masters[2].flow = Flow::Free;
+        let event = world.next_event();
+        assert!(matches!(event, Event::Extended { result: Err(ExtendError::NoQuorum(_)), .. }), "{event:?}");
     }
 }
 

@@ -255,7 +255,7 @@ macro_rules! define_lengthen {
         "\
 local function lengthen(key)
   local left = call('PTTL', key)
-  return bad(left) or left >= 0 and left < life and bad(call('PEXPIRE', key, ARGV[2]))
+  return bad(left) or left >= 0 and bad(call('PEXPIRE', key, left < life and ARGV[2] or left))
 end
 "
     };

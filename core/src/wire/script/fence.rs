@@ -98,13 +98,13 @@ if held == ARGV[1] then
     if done.err then return done end
   end
   local left = redis.call('PTTL', KEYS[1])
-  if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+  if left >= 0 then redis.call('PEXPIRE', KEYS[1], left < tonumber(ARGV[2]) and ARGV[2] or left) end
   return 1
 end
 if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
 return 0"
     ),
-    sha1_hex: "1ed6c660b1e9d2ec4898fe4e32c5895a5ab61f96",
+    sha1_hex: "f9fe4087ffa46846fb29c7b6d7097720a1d4e3b3",
 };
 
 /// Restores a lock: if KEYS\[1\] does not exist, raises the counter KEYS\[2\] to ARGV\[3\], then

@@ -251,7 +251,7 @@ for i = 1, written do stop = stop or lengthen(KEYS[i]) end
 for i = 1, read do stop = stop or share(i, held[i], ends[i]) end
 return stop or 1"
     ),
-    sha1_hex: "19a80c94124b58838bd4c44e3ba64a53b20ca960",
+    sha1_hex: "8c86eebd5409e9f5b0af6b6defe6d3abd7897010",
 };
 
 /// Raises the counters, then restores missing targets and extends ours, if no target is another's.
@@ -291,7 +291,7 @@ end
 for i = 1, read do stop = stop or share(i, held[i], ends[i]) end
 return stop or 1"
     ),
-    sha1_hex: "5eac89ba6062ae90bbc887e39702c6d115b14744",
+    sha1_hex: "52d8f7258e5e4392825a3220f2b5991c3f0d2d4d",
 };
 
 /// Removes only what is ours. Answers 1 if all targets were ours; else 0, or with the flag `t` the

@@ -136,8 +136,13 @@ pub const RELEASE_SCRIPT: &str = RELEASE.text;
 /// it holds it, 0 if not.
 ///
 /// Only a release, immediate or deferred ([`KEEP`]), shortens a key's life: a key that already
-/// lives longer, or never expires (a PTTL of -1), is unchanged, so that a late or shorter extension
-/// does no harm. It never creates a key. Errors are handled as in [`RELEASE`].
+/// lives longer gets its present life again, and one that never expires (a PTTL of -1) is
+/// unchanged, so that a late or shorter extension does no harm. It never creates a key. Errors are
+/// handled as in [`RELEASE`].
+///
+/// A vote must be a write. A server that became a replica has lost its votes for others, but may
+/// have a copy of this key, and its primary may have extended it just before. A replica refuses
+/// only writes.
 pub const EXTEND: Script = Script {
     number: 1,
     name: "extend",
@@ -145,12 +150,12 @@ pub const EXTEND: Script = Script {
 local held = redis.pcall('GET', KEYS[1])
 if held == ARGV[1] then
   local left = redis.call('PTTL', KEYS[1])
-  if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+  if left >= 0 then redis.call('PEXPIRE', KEYS[1], left < tonumber(ARGV[2]) and ARGV[2] or left) end
   return 1
 end
 if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
 return 0",
-    sha1_hex: "e81f29fe4db67405fc370ffc6561ba5c4586f90b",
+    sha1_hex: "de1a8ae307ee26854c3a436761afc2e75b415764",
 };
 
 /// Takes back a request for KEYS\[1\] with the token ARGV\[1\], or else reports who holds the key.
@@ -206,7 +211,8 @@ mod tests {
 
     #[test]
     fn an_extension_script_only_lengthens_the_life_of_its_key() {
-        assert!(EXTEND.text.contains("if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE'"));
+        let longer = "redis.call('PEXPIRE', KEYS[1], left < tonumber(ARGV[2]) and ARGV[2] or left)";
+        assert!(EXTEND.text.contains(longer));
     }
 
     #[test]

@@ -176,13 +176,13 @@ pub(crate) const OPEN_REPLICATED: Script =
 pub(crate) const RAISE_REPLICATED: Script =
     behind!([CHECK], RAISE.text, 29, "raise replicated", "e222d0b0fed58052ac16f992256c0869953528b7");
 pub(crate) const EXTEND_REPLICATED: Script =
-    behind!([CHECK], EXTEND.text, 30, "extend replicated", "8a8703f3c4a60fa738953dfc240714fa075b2757");
+    behind!([CHECK], EXTEND.text, 30, "extend replicated", "fff746e5e3062ea8a44981ddaa0526c1acd5f0a0");
 pub(crate) const EXTEND_FENCED_REPLICATED: Script = behind!(
     [CHECK],
     EXTEND_FENCED.text,
     31,
     "extend fenced replicated",
-    "cfbdeaa0af48fb44e587c2f233ae5b9a34d76f56"
+    "5405d5972af1834a682737884cc5f270a0ea27ec"
 );
 pub(crate) const RAISE_ALL_REPLICATED: Script =
     behind!([CHECK], RAISE_ALL.text, 32, "raise all replicated", "2ac7a7ed3125ccc376cb4b19424a330876b95253");
@@ -191,7 +191,7 @@ pub(crate) const EXTEND_ALL_REPLICATED: Script = behind!(
     EXTEND_ALL.text,
     33,
     "extend all replicated",
-    "0676b54a69c567e3ee59e37a944da3818512ee77"
+    "449c22fb76674e32807c3074ef5690fe4eb3858b"
 );
 pub(crate) const HEAL_REPLICATED: Script = behind!(
     [CHECK, MARKER[0], MARKER[1]],
@@ -212,7 +212,7 @@ pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
     HEAL_ALL.text,
     36,
     "heal all replicated",
-    "51b5f7329e197f08afd515c6803c242a68ecc30f"
+    "f66f80dea82688cf13d912e3b1f8f950f74fef2c"
 );
 
 pub(crate) const ENTER_REPLICATED: Script =

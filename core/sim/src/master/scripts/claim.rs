@@ -166,8 +166,14 @@ impl<'b> Body<'_, 'b> {
     /// `lengthen(key)`
     pub(super) fn lengthen_by(&mut self, many: &Many<'b>, key: &[u8]) -> Result<(), Failure> {
         let left = self.pttl_of(key);
-        if left >= 0 && (left as f64) < many.life {
+        if left < 0 {
+            return Ok(());
+        }
+        let left = left as f64;
+        if left < many.life {
             self.pexpire(key, self.worth(2)?)?;
+        } else {
+            self.pexpire(key, written(left).as_bytes())?;
         }
         Ok(())
     }

@@ -242,7 +242,8 @@ impl<'b> Body<'_, 'b> {
         lua_integer(self.call.master.keyspace.pttl_of(database, key, now) as f64)
     }
 
-    /// `if left >= 0 and left < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`
+    /// `if left >= 0 then redis.call('PEXPIRE', KEYS[1], left < tonumber(ARGV[2]) and ARGV[2] or
+    /// left) end`
     fn lengthen(&mut self) -> Result<(), Failure> {
         const LINE: &str = "redis.call('PEXPIRE'";
         let left = self.pttl();
@@ -254,10 +255,9 @@ impl<'b> Body<'_, 'b> {
         let Some(life) = wanted.and_then(lua_number) else {
             return Err(self.stopped(LINE, "attempt to compare number with nil"));
         };
-        if left as f64 >= life {
-            return Ok(());
-        }
-        let life = wanted.unwrap_or_default();
+        let left = left as f64;
+        let text = (left >= life).then(|| claim::written(left));
+        let life = text.as_ref().map_or(wanted.unwrap_or_default(), |text| text.as_bytes());
         let given = self.call.master.takes_writes();
         let now = self.clock();
         let end = given.and_then(|()| end_from_now(life, Unit::Millis, "pexpire", now));
