@@ -127,7 +127,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-fn called(kind: CommandKind, keys: Vec<String>, values: Vec<String>) -> Vec<String> {
+pub(crate) fn called(kind: CommandKind, keys: Vec<String>, values: Vec<String>) -> Vec<String> {
     let (text, _) = kind.script().unwrap();
     [vec!["EVAL".to_owned(), text.to_owned(), keys.len().to_string()], keys, values].concat()
 }

@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use quorlock_sim::CommandKind::{
-    self, AcquireAll, Enter, ExtendAll, HealAll, KeepAll, Leave, RaiseAll, ReleaseAll, Take,
+    self, AcquireAll, AcquireFencedGuarded, AcquireGuarded, Enter, Extend, ExtendAll, ExtendFenced, HealAll,
+    HealFenced, KeepAll, Leave, RaiseAll, ReleaseAll, Take,
 };
 use quorlock_tests::{RawClient, RedisServer, Value};
 
@@ -18,7 +19,7 @@ use quorlock_tests::{RawClient, RedisServer, Value};
 mod claims_tests;
 #[path = "../shared/claims.rs"]
 mod claims;
-use claims::{Claim, Desk, Waiter, full, key, sentinel, take, take_behind};
+use claims::{Claim, Desk, Waiter, called, full, key, sentinel, take, take_behind};
 
 struct Real {
     _server: RedisServer,
@@ -251,6 +252,73 @@ fn the_permissions_that_the_page_names_for_a_kind_are_enough_and_none_is_too_muc
             assert!(reply.is_some(), "{missing} is not needed");
         }
     }
+}
+
+/// A request for a vote that lets a key live for only a second from now.
+fn asked_for_a_vote(kind: CommandKind) -> Vec<String> {
+    let claim = Claim { read: &["x"], ..Claim::write("t", &["y"]) }.living(1_000);
+    let (is_fenced, is_guarded) = match kind {
+        AcquireAll => return claim.with("fgi").words(kind),
+        ExtendAll | HealAll => return claim.words(kind),
+        Take | Enter => return asked(kind),
+        AcquireGuarded => (false, true),
+        AcquireFencedGuarded => (true, true),
+        _ => (kind != Extend, false),
+    };
+    let mut keys = vec!["y".to_owned()];
+    let mut values = vec![full("t"), "1000".to_owned()];
+    if is_fenced {
+        keys.push(key("fence", "y"));
+        values.push("1".to_owned());
+    }
+    if is_guarded {
+        keys.push("quorlock:restart-guard".to_owned());
+        values.extend(["500", "3"].map(str::to_owned));
+    }
+    called(kind, keys, values)
+}
+
+/// A master that becomes a replica of another one loses its votes, and gets copies of that one's
+/// keys. (A raised counter is not listed here: only masters that granted the same attempt are asked
+/// to raise theirs.)
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn a_replica_votes_with_none_of_its_copies() {
+    let kinds = [
+        AcquireGuarded,
+        AcquireFencedGuarded,
+        Extend,
+        ExtendFenced,
+        HealFenced,
+        AcquireAll,
+        ExtendAll,
+        HealAll,
+        Take,
+        Enter,
+    ];
+    let mut desk = Real::start();
+    let mut granted = [BTreeSet::new(), BTreeSet::new()];
+    for (is_replica, granted) in [false, true].into_iter().zip(&mut granted) {
+        for kind in kinds {
+            for (_, made_by) in FOUND {
+                desk.ask(&["FLUSHALL"]);
+                votes(&mut desk);
+                made_by.iter().for_each(|words| make(&mut desk, words));
+                if is_replica {
+                    desk.ask(&["REPLICAOF", "127.0.0.1", "1"]);
+                }
+                let words = asked_for_a_vote(kind);
+                let reply = desk.ask(&words.iter().map(String::as_str).collect::<Vec<_>>());
+                if reply.starts_with("[seats") || reply.parse().is_ok_and(|number: u64| number > 0) {
+                    granted.insert(kind);
+                }
+                desk.ask(&["REPLICAOF", "NO", "ONE"]);
+            }
+        }
+    }
+    let [by_masters, by_replicas] = granted;
+    assert_eq!(by_replicas, BTreeSet::new());
+    assert_eq!(by_masters, BTreeSet::from(kinds), "else this test looks at too little");
 }
 
 /// Makes the master vote, even if it has lost data.
