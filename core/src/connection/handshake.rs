@@ -19,7 +19,7 @@ use crate::endpoint::{Endpoint, Login};
 use crate::protocol::{Cause, ClusterFault, Config, EvictionPolicy, Fleet, SentinelFault};
 use crate::wire::{
     self, ACQUIRE_GUARDED, ACQUIRE_REPLICATED, ATTEND, ATTEND_REPLICATED, Decimal, Dialect, EXTEND,
-    EXTEND_REPLICATED, RELEASE, Reply, Script, ScriptSet, ServerError, UNDO,
+    EXTEND_GUARDED, EXTEND_REPLICATED, RELEASE, Reply, Script, ScriptSet, ServerError, UNDO,
 };
 
 /// A server's run id: 40 characters, new at every start of the server (`INFO server`).
@@ -286,7 +286,7 @@ impl Handshake {
         let (acquire, extend) = if has_replicas {
             (&ACQUIRE_REPLICATED, &EXTEND_REPLICATED)
         } else {
-            (&ACQUIRE_GUARDED, &EXTEND)
+            (&ACQUIRE_GUARDED, if fleet.is_some() { &EXTEND_GUARDED } else { &EXTEND })
         };
         for script in [&RELEASE, extend, &UNDO] {
             self.load(script, out);

@@ -264,10 +264,16 @@ impl Connection {
 
     fn interpret_fields(&self, action: Action, fields: &[Reply<'_>]) -> Result<Answer, Cause> {
         let voting = self.fleet.filter(|fleet| {
-            matches!(action, Action::Acquire | Action::Attend) || fleet.replicas > 0 && action.votes()
+            matches!(action, Action::Acquire | Action::Attend)
+                || action.keeps_alive()
+                || fleet.replicas > 0 && action.votes()
         });
+        // The check comes before a script, but behind one that keeps a lock alive. A master with
+        // replicas checks the marker before it restores a key, too.
+        let is_behind = action.keeps_alive() && self.declared() == 0;
+        let fate = if is_behind { Fate::Unknown } else { Fate::NotSent };
         match (action, voting.and_then(|fleet| read_standing(fields, fleet))) {
-            (_, Some(cause)) => Ok(Answer::Failed { cause, fate: Fate::NotSent, stale: false }),
+            (_, Some(cause)) => Ok(Answer::Failed { cause, fate, stale: false }),
             (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
                 let seats = read_seats(fields).or_else(|| read_queued(fields, self.is_tracked()));
                 seats.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)

@@ -105,8 +105,11 @@ impl Request {
                 _ => self.script_of_one(fleet),
             }
         };
-        let is_replicated = fleet.is_some_and(|fleet| fleet.replicas > 0) && self.action.votes();
-        if is_replicated { wire::replicated(script) } else { script }
+        match fleet {
+            Some(fleet) if fleet.replicas > 0 && self.action.votes() => wire::replicated(script),
+            Some(_) if self.action.keeps_alive() => wire::guarded(script),
+            _ => script,
+        }
     }
 
     fn script_of_one(&self, fleet: Option<Fleet>) -> Option<&'static Script> {

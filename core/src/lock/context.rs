@@ -117,6 +117,9 @@ pub(super) struct Keys {
     /// Masters that did not take the token at first and have not confirmed that it was restored
     /// there: they do not count as holders.
     pub(super) unproven: MasterSet,
+    /// Under the restart guard, until when each master votes for nobody else: until then it has the
+    /// token, or has just lost it and is quarantined.
+    kept_until: Vec<Option<Instant>>,
     /// The number of the grant, once it is fenced and granted.
     pub(super) fence: Option<FencingToken>,
 }
@@ -138,6 +141,7 @@ impl Keys {
             reached,
             forsaken: MasterSet::EMPTY,
             unproven: MasterSet::EMPTY,
+            kept_until: Vec::new(),
             fence: None,
         }
     }
@@ -223,6 +227,33 @@ impl Context<'_, '_> {
     ) {
         let request = Request { fence, ..self.request(Some(round), action, ttl) };
         self.effects.order(to, request);
+    }
+
+    /// A master had the token when it executed a request, and votes for nobody else until this
+    /// time.
+    pub(super) fn kept(&mut self, master: MasterId, until: Instant) {
+        if self.effects.config.restart_guard().is_none() {
+            return;
+        }
+        let kept_until = &mut self.keys.kept_until;
+        if kept_until.is_empty() {
+            *kept_until = vec![None; self.effects.config.masters.len()];
+        }
+        if let Some(kept) = kept_until.get_mut(master.index()) {
+            *kept = (*kept).max(Some(until));
+        }
+    }
+
+    /// The vote that a master's answer to an extension is. A quarantined master that has the token
+    /// counts if it has had it without a gap: else it may have lost a vote for another client.
+    pub(super) fn holder_vote(&self, master: MasterId, answer: Answer) -> Vote {
+        let (is_discounted, now) = (self.keys.is_discounted(master), self.effects.now);
+        let kept_until = self.keys.kept_until.get(master.index()).copied().flatten();
+        let has_no_gap = !is_discounted && kept_until.is_some_and(|until| now < until);
+        if has_no_gap && answer.is_yes_in_quarantine() {
+            return Vote::Granted;
+        }
+        answer.holder_vote(is_discounted)
     }
 
     /// Releases the token everywhere, without waiting for the masters' answers.

@@ -111,7 +111,11 @@ impl Held {
             return Next::Stay;
         };
         let Some(extension) = self.extensions.get_mut(place) else { return Next::Stay };
-        extension.votes.record(master, answer.holder_vote(cx.keys.is_discounted(master)));
+        let vote = cx.holder_vote(master, answer);
+        extension.votes.record(master, vote);
+        if vote == Vote::Granted {
+            cx.kept(master, extension.ttl.valid_until(extension.since));
+        }
         if extension.stage == Stage::Won {
             self.heal_behind(place, cx);
             return Next::GoOn;

@@ -4,6 +4,10 @@
 //! A restored key counts from the next round of extensions on. So each extension of the validity
 //! was confirmed by a quorum of masters that held the token before that round began, and every
 //! client that acquires the lock later meets one of them.
+//!
+//! Under the restart guard the key is also restored on a quarantined master. It may have lost a
+//! vote for another client, so there the restored key does not count before the end of the
+//! quarantine, unless the lock was held there without a gap ([`Context::holder_vote`]).
 
 use super::context::Context;
 use super::holding::Held;
@@ -29,7 +33,7 @@ impl Held {
 
     pub(super) fn heal_answered(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) {
         match answer {
-            Answer::Yes => {
+            answer if answer == Answer::Yes || answer.is_yes_in_quarantine() => {
                 cx.keys.unproven.remove(master);
                 self.unsettled.remove(master);
             }

@@ -50,6 +50,8 @@ impl Held {
         let mut granted = MasterSet::EMPTY;
         let cast = MasterId::all(votes.len()).zip(&votes);
         cast.filter(|(_, vote)| **vote == Vote::Granted).for_each(|(master, _)| granted.insert(master));
+        let kept_until = cx.base.ttl.valid_until(since);
+        granted.iter().for_each(|master| cx.kept(master, kept_until));
         Self {
             round,
             healing_round,
@@ -106,6 +108,7 @@ impl Held {
         }
         if vote == Vote::Granted {
             self.granted.insert(master);
+            cx.kept(master, cx.base.ttl.valid_until(self.since));
         }
         if !matches!(answer, Answer::Failed { fate: Fate::Unknown | Fate::Undone, .. }) {
             self.unsettled.remove(master);

@@ -51,8 +51,7 @@ impl Fleet {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Terms {
     Nothing,
-    /// The longest TTL and the marker's last number. The script checks the marker, and creates keys
-    /// only if the master votes.
+    /// The longest TTL and the marker's last number. The script checks the marker.
     Marker(Fleet),
     /// The marker's last number alone. The script works on existing keys, and only counts replicas.
     Replicas(Fleet),
@@ -63,9 +62,9 @@ impl Terms {
         let Some(fleet) = fleet else { return Self::Nothing };
         let has_replicas = fleet.replicas > 0;
         match action {
-            Action::Acquire | Action::Attend | Action::Open => Self::Marker(fleet),
-            Action::Heal if has_replicas => Self::Marker(fleet),
+            Action::Acquire | Action::Attend | Action::Open | Action::Heal => Self::Marker(fleet),
             Action::Extend | Action::Raise if has_replicas => Self::Replicas(fleet),
+            Action::Extend => Self::Marker(fleet),
             _ => Self::Nothing,
         }
     }

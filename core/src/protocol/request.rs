@@ -65,6 +65,11 @@ impl Action {
         matches!(self, Self::Acquire | Self::Raise | Self::Extend | Self::Heal | Self::Attend | Self::Open)
     }
 
+    /// Whether the action keeps a held lock alive.
+    pub(crate) fn keeps_alive(self) -> bool {
+        matches!(self, Self::Extend | Self::Heal)
+    }
+
     /// Whether the action may set the key, or a place in the queue, so that a release must follow
     /// it.
     pub fn creates(self) -> bool {
@@ -189,6 +194,11 @@ impl Answer {
             },
             Self::Failed { cause, .. } => Vote::Failed(cause),
         }
+    }
+
+    /// Whether a quarantined master extended or restored a key.
+    pub(crate) fn is_yes_in_quarantine(self) -> bool {
+        matches!(self, Self::Failed { cause: Cause::Quarantined { .. }, fate: Fate::Unknown, .. })
     }
 
     /// The vote that this answer is in a round of extensions or releases. If `is_discounted`, the

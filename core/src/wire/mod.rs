@@ -30,9 +30,11 @@ pub use script::{
     EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL, LEAVE,
     OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, RELEASE_SCRIPT, Script, TAKE, UNDO,
 };
-pub(crate) use script::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, ScriptSet, replicated};
+pub(crate) use script::{
+    ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_GUARDED, EXTEND_REPLICATED, ScriptSet, guarded, replicated,
+};
 #[cfg(feature = "internals")]
-pub use script::{ALL, REPLICATED};
+pub use script::{ALL, GUARDED, REPLICATED};
 pub use server_error::{Code, ServerError};
 pub(crate) use tagged::put_tagged;
 

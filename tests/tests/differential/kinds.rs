@@ -42,7 +42,16 @@ fn sentinel(random: &mut Random) -> Vec<u8> {
 
 pub(crate) fn call(random: &mut Random, kind: CommandKind, keys: &[Vec<u8>], values: Arguments) -> Arguments {
     let replicated = kind.replicated_script().filter(|_| random.one_in(6));
-    let (text, sha1) = replicated.or(kind.script()).expect("it is a script");
+    let script = replicated.or(kind.script()).expect("it is a script");
+    call_of(random, script, keys, values)
+}
+
+fn call_of(
+    random: &mut Random,
+    (text, sha1): (&str, &str),
+    keys: &[Vec<u8>],
+    values: Arguments,
+) -> Arguments {
     let head = if random.one_in(3) { ["EVAL", text] } else { ["EVALSHA", sha1] };
     let mut call = arguments(&head.map(str::as_bytes));
     call.push(keys.len().to_string().into_bytes());
@@ -128,11 +137,15 @@ fn asked(random: &mut Random, Aim { written, read, token }: &Aim) -> Arguments {
     if flags.contains('m') {
         values.push(random.of(&WAITS).into());
     }
-    if flags.contains('g') {
+    let guarded = kind.guarded_script().filter(|_| random.one_in(3));
+    if flags.contains('g') || guarded.is_some() {
         keys.push(b"marker".to_vec());
         values.extend(arguments(&[span(random), fleet(random)]));
     }
-    call(random, kind, &keys, values)
+    match guarded {
+        Some(script) => call_of(random, script, &keys, values),
+        None => call(random, kind, &keys, values),
+    }
 }
 
 fn flags(random: &mut Random, kind: CommandKind) -> String {

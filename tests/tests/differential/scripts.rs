@@ -3,7 +3,7 @@
 
 use quorlock_sim::CommandKind::{
     self, AcquireFenced, AcquireFencedGuarded, AcquireGuarded, AcquireReading, Attend, Extend, ExtendFenced,
-    ForceRelease, HealFenced, Inspect, Keep, Open, Raise, Release, ReleaseAny, Undo,
+    ForceRelease, Heal, HealFenced, Inspect, Keep, Open, Raise, Release, ReleaseAny, Undo,
 };
 
 use crate::commands::{Arguments, arguments, client_token, key, life, token};
@@ -14,7 +14,7 @@ use quorlock_tests::Random;
 /// values, of which `t` is a token, `o` one of a client, `l` a life, `n` a number that the counter
 /// may have, `d` a token's digest, `w` the mark of waiters, `T` some tokens, and `f` the two
 /// numbers of a fleet.
-const SCRIPTS: [(CommandKind, &str, &str); 16] = [
+const SCRIPTS: [(CommandKind, &str, &str); 17] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
     (Undo, "k", "t"),
@@ -26,6 +26,7 @@ const SCRIPTS: [(CommandKind, &str, &str); 16] = [
     (Raise, "kc", "tn"),
     (ExtendFenced, "kc", "tln"),
     (HealFenced, "kc", "tln"),
+    (Heal, "k", "tl"),
     (AcquireGuarded, "km", "tlf"),
     (AcquireFencedGuarded, "kcm", "tlf"),
     (AcquireReading, "k", "tl"),
@@ -71,7 +72,8 @@ pub(crate) struct Site {
 
 fn kind(random: &mut Random) -> (&'static str, &'static str) {
     let kind = if random.one_in(3) { *random.of_all(&KINDS) } else { random.of_all(&SCRIPTS).0 };
-    kind.script().expect("it is a script")
+    let guarded = kind.guarded_script().filter(|_| random.one_in(2));
+    guarded.or(kind.script()).or(kind.replicated_script()).expect("it is a script")
 }
 
 pub(crate) fn number(random: &mut Random) -> &'static [u8] {
@@ -88,8 +90,15 @@ pub(crate) fn fleet(random: &mut Random) -> &'static [u8] {
 
 pub(crate) fn script(random: &mut Random) -> Arguments {
     let (kind, keys, values) = *random.of_all(&SCRIPTS);
-    let replicated = kind.replicated_script().filter(|_| random.one_in(3));
-    let (text, sha1) = replicated.or(kind.script()).expect("it is a script");
+    let (mut keys, mut values) = (keys.to_owned(), values.to_owned());
+    let plain = kind.script().or(kind.replicated_script()).expect("it is a script");
+    let replicated = kind.replicated_script().filter(|_| random.one_in(3)).unwrap_or(plain);
+    let guarded = kind.guarded_script().filter(|_| random.one_in(2));
+    if guarded.is_some() {
+        keys.push('m');
+        values.push('f');
+    }
+    let (text, sha1) = guarded.unwrap_or(replicated);
     let mut call = if random.one_in(5) {
         arguments(&[b"EVAL", text.as_bytes()])
     } else if random.one_in(20) {

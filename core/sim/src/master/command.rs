@@ -4,11 +4,12 @@ use std::fmt;
 
 use quorlock_core::internals::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
-    ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP, KEEP_ALL,
-    LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED, Script, TAKE, UNDO,
+    ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, GUARDED, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP,
+    KEEP_ALL, LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED, Script, TAKE,
+    UNDO,
 };
 
-use super::scripts::behind_check;
+use super::scripts::{before_look, behind_check};
 
 /// A command with its arguments.
 ///
@@ -116,7 +117,7 @@ impl Command {
     /// Returns the meaning of the command for a lock.
     pub fn kind(&self) -> CommandKind {
         if let Some(script) = self.script() {
-            let script = match behind_check(script) {
+            let script = match behind_check(script).or_else(|| before_look(script)) {
                 Some(None) => return CommandKind::Heal,
                 Some(Some(plain)) => plain,
                 None => script,
@@ -202,7 +203,7 @@ pub(super) fn script_by_sha1(sha1: &[u8]) -> Option<&'static Script> {
 }
 
 fn scripts() -> impl Iterator<Item = &'static Script> {
-    ALL.into_iter().chain(REPLICATED.map(|(_, replicated)| replicated))
+    ALL.into_iter().chain(REPLICATED.into_iter().chain(GUARDED).map(|(_, other)| other))
 }
 
 impl CommandKind {
@@ -251,8 +252,21 @@ impl CommandKind {
     /// The text and the SHA-1 of the script that replaces it on masters with replicas, if there is
     /// one.
     pub fn replicated_script(self) -> Option<(&'static str, &'static str)> {
+        self.replacement(&REPLICATED)
+    }
+
+    /// The text and the SHA-1 of the script that replaces it under the restart guard, if there is
+    /// one.
+    pub fn guarded_script(self) -> Option<(&'static str, &'static str)> {
+        self.replacement(&GUARDED)
+    }
+
+    fn replacement(
+        self,
+        pairs: &[(Option<&Script>, &'static Script)],
+    ) -> Option<(&'static str, &'static str)> {
         let is_own = |plain: &Script| SCRIPTS.contains(&(plain, self));
-        let (_, script) = REPLICATED.iter().find(|(plain, _)| plain.map_or(self == Self::Heal, is_own))?;
+        let (_, script) = pairs.iter().find(|(plain, _)| plain.map_or(self == Self::Heal, is_own))?;
         Some((script.text, script.sha1_hex))
     }
 

@@ -15,8 +15,8 @@ fn says(role: &str, owner: &str) -> String {
 /// The rest of a greeting under the restart guard.
 fn rest() -> String {
     let mut replies = "$0\r\n\r\n$0\r\n\r\n+OK\r\n+OK\r\n".to_owned();
-    for sha in
-        [RELEASE, crate::wire::EXTEND, UNDO, crate::wire::ACQUIRE_GUARDED].map(|script| script.sha1_hex)
+    for sha in [RELEASE, crate::wire::EXTEND_GUARDED, UNDO, crate::wire::ACQUIRE_GUARDED]
+        .map(|script| script.sha1_hex)
     {
         replies += &format!("$40\r\n{sha}\r\n");
     }
@@ -232,7 +232,7 @@ fn an_owner_without_its_replicas_is_left_for_a_moment_to_ask_another_node() {
     guided.told();
     guided.stands();
     guided.told();
-    let plain = [crate::wire::EXTEND.sha1_hex, crate::wire::ACQUIRE_GUARDED.sha1_hex];
+    let plain = [crate::wire::EXTEND_GUARDED.sha1_hex, crate::wire::ACQUIRE_GUARDED.sha1_hex];
     let replicated = [crate::wire::EXTEND_REPLICATED.sha1_hex, crate::wire::ACQUIRE_REPLICATED.sha1_hex];
     let rest = plain.iter().zip(replicated).fold(rest(), |rest, (one, other)| rest.replace(one, other));
     guided.0.hear((says("master", "_") + &rest).as_bytes());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::protocol::SentinelFault;
-use crate::wire::ServerError;
+use crate::wire::{Script, ServerError};
 
 /// A connection whose opening was requested, and its driver's tasks.
 pub(super) struct Guided(pub(super) Alone);
@@ -72,10 +72,14 @@ const ASKED: &str = "SENTINEL GET-MASTER-ADDR-BY-NAME m SENTINEL SENTINELS m";
 
 /// All replies of a handshake under the restart guard.
 fn guarded_greeting() -> Vec<u8> {
-    let mut replies = greeting(RELEASE.sha1_hex);
-    let acquire = crate::wire::ACQUIRE_GUARDED.sha1_hex;
-    replies.extend_from_slice(format!("$40\r\n{acquire}\r\n$0\r\n\r\n").as_bytes());
-    replies
+    greeting_with(&crate::wire::ACQUIRE_GUARDED, &crate::wire::EXTEND_GUARDED)
+}
+
+/// The same if these scripts are loaded for requests and for extensions.
+fn greeting_with(acquire: &Script, extend: &Script) -> Vec<u8> {
+    let replies = String::from_utf8(greeting(RELEASE.sha1_hex)).unwrap();
+    let replies = replies.replace(crate::wire::EXTEND.sha1_hex, extend.sha1_hex);
+    format!("{replies}$40\r\n{}\r\n$0\r\n\r\n", acquire.sha1_hex).into_bytes()
 }
 
 #[test]
@@ -355,12 +359,7 @@ fn a_primary_without_its_replicas_is_left_for_a_moment_to_look_for_another() {
     guided.told();
     guided.stands();
     guided.told();
-    let mut replies = greeting(RELEASE.sha1_hex);
-    let acquire = crate::wire::ACQUIRE_REPLICATED.sha1_hex;
-    replies.extend_from_slice(format!("$40\r\n{acquire}\r\n$0\r\n\r\n").as_bytes());
-    let extend = crate::wire::EXTEND_REPLICATED.sha1_hex;
-    let text = String::from_utf8(replies).unwrap().replace(crate::wire::EXTEND.sha1_hex, extend);
-    guided.0.hear(text.as_bytes());
+    guided.0.hear(&greeting_with(&crate::wire::ACQUIRE_REPLICATED, &crate::wire::EXTEND_REPLICATED));
     guided.told();
     guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
     // The last search was just now.

@@ -37,7 +37,9 @@ mod any;
 mod claim;
 mod fence;
 mod fleet;
+mod guarded;
 mod inspect;
+mod joined;
 mod keep;
 mod many;
 mod queue;
@@ -47,6 +49,9 @@ mod seat;
 pub use any::RELEASE_ANY;
 pub use fence::{ACQUIRE_FENCED, EXTEND_FENCED, HEAL_FENCED, RAISE};
 pub use fleet::{ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, OPEN};
+#[cfg(any(test, feature = "internals"))]
+pub use guarded::GUARDED;
+pub(crate) use guarded::{EXTEND_GUARDED, guarded};
 pub use inspect::{FORCE_RELEASE, INSPECT};
 pub use keep::{KEEP, KEEP_ALL};
 pub use many::{ACQUIRE_ALL, EXTEND_ALL, HEAL_ALL, RAISE_ALL, RELEASE_ALL};
@@ -56,7 +61,7 @@ pub use replicas::REPLICATED;
 pub(crate) use replicas::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, replicated};
 pub use seat::TAKE;
 
-/// All scripts, except those for masters with replicas.
+/// All scripts, except the replacements for masters with replicas and under the restart guard.
 #[cfg(any(test, feature = "internals"))]
 pub const ALL: [&Script; 25] = [
     &RELEASE,
@@ -97,6 +102,16 @@ pub struct Script {
     pub text: &'static str,
     /// The SHA-1 of the source, in lower-case hexadecimal: the argument of EVALSHA.
     pub sha1_hex: &'static str,
+}
+
+/// The second of the pair with this first script, or the script itself if there is none.
+fn replacement(
+    pairs: &'static [(Option<&Script>, &Script)],
+    script: Option<&'static Script>,
+) -> Option<&'static Script> {
+    let number = script.map(|script| script.number);
+    let pair = pairs.iter().find(|(plain, _)| plain.map(|plain| plain.number) == number);
+    pair.map_or(script, |(_, other)| Some(other))
 }
 
 /// A set of scripts.
@@ -218,7 +233,8 @@ mod tests {
     #[test]
     fn each_script_has_the_sha_1_of_its_text() {
         let mut numbers = ScriptSet::default();
-        for script in ALL.into_iter().chain(REPLICATED.map(|(_, replicated)| replicated)) {
+        let replacements = REPLICATED.into_iter().chain(GUARDED).map(|(_, other)| other);
+        for script in ALL.into_iter().chain(replacements) {
             assert!(script.number < 64 && numbers.insert(script), "{}", script.name);
             let digest = sha1_smol::Sha1::from(script.text).digest().to_string();
             assert_eq!(script.sha1_hex, digest, "{}", script.name);

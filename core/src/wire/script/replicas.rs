@@ -16,6 +16,8 @@
 //! whatever `WAIT` answers.
 
 use super::fleet::{check_marker, read_info, read_life};
+use super::guarded::HEAL;
+use super::joined::script;
 use super::{
     ACQUIRE_ALL, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED,
     HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, Script, TAKE,
@@ -49,13 +51,6 @@ if follow ~= declared or connected ~= declared then return {'alone', follow, con
 /// own.
 const MARKER: [&str; 2] = unread(check_marker!());
 
-/// Restores a lock without a number. On other masters a plain `SET NX` does that.
-const HEAL: &str = "\
-if redis.pcall('GET', KEYS[1]) then return 0 end
-local done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-if done.err then return done end
-return 1";
-
 /// The beginning of a script whose answer is checked at its end.
 const VOTE: &str = "local function vote()\n";
 
@@ -78,23 +73,6 @@ for i = 1, yes and #KEYS or 0 do
   if done then return said end
 end
 return yes and 0 or said";
-
-/// The concatenated texts; `N` is the total length.
-// An index beyond the end is a compile error, because every use is in a constant.
-#[allow(clippy::indexing_slicing)]
-const fn joined<const N: usize>(texts: &[&str]) -> [u8; N] {
-    let (mut text, mut which, mut from, mut place) = ([0; N], 0, 0, 0);
-    while place < N {
-        let part = texts[which].as_bytes();
-        if place - from < part.len() {
-            text[place] = part[place - from];
-            place += 1;
-        } else {
-            (which, from) = (which + 1, place);
-        }
-    }
-    text
-}
 
 /// Splits a script in two, and drops what is between: the reading of `INFO`, which the check has
 /// already done.
@@ -127,17 +105,6 @@ macro_rules! behind {
     ([$($check:expr),*], $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {{
         const OWN: [&str; 2] = unread($text);
         script!([$($check,)* VOTE, OWN[0], OWN[1], WRITE], $number, $name, $sha1_hex)
-    }};
-}
-
-macro_rules! script {
-    ([$($part:expr),*], $number:literal, $name:literal, $sha1_hex:literal) => {{
-        const BYTES: [u8; 0 $(+ $part.len())*] = joined(&[$($part),*]);
-        const TEXT: &str = match std::str::from_utf8(&BYTES) {
-            Ok(text) => text,
-            Err(_) => panic!("texts together are a text"),
-        };
-        Script { number: $number, name: $name, text: TEXT, sha1_hex: $sha1_hex }
     }};
 }
 
@@ -240,9 +207,7 @@ pub const REPLICATED: [(Option<&Script>, &Script); 15] = [
 
 /// The replacement of this script, or of a plain `SET`, on a master with replicas.
 pub(crate) fn replicated(script: Option<&'static Script>) -> Option<&'static Script> {
-    let number = script.map(|script| script.number);
-    let pair = REPLICATED.iter().find(|(plain, _)| plain.map(|plain| plain.number) == number);
-    pair.map_or(script, |(_, replicated)| Some(replicated))
+    super::replacement(&REPLICATED, script)
 }
 
 #[cfg(test)]

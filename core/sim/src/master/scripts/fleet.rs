@@ -1,5 +1,7 @@
 //! The scripts of the restart guard.
 
+use quorlock_core::internals::{GUARDED, Script};
+
 use super::Body;
 use crate::master::number::{lua_number, lua_text};
 use crate::master::reply::Failure;
@@ -21,7 +23,24 @@ struct Marker<'a> {
     masters: &'a [u8],
 }
 
+/// If a look at the marker follows `script`, returns the script before it. The inner `None` stands
+/// for a plain `SET`, which is no script.
+pub(in crate::master) fn before_look(script: &Script) -> Option<Option<&'static Script>> {
+    GUARDED.iter().find(|(_, guarded)| *guarded == script).map(|(plain, _)| *plain)
+}
+
 impl Body<'_, '_> {
+    /// Runs the inner script. If the key is ours, the master answers whether it votes.
+    pub(super) fn run_and_look(&mut self) -> Result<(), Failure> {
+        let before = self.call.reply.length();
+        self.run()?;
+        let said = self.call.reply.take_behind(before);
+        if said.as_slice() != b":1\r\n" || matches!(self.check_marker()?, Standing::Votes { .. }) {
+            self.call.reply.put_back(&said);
+        }
+        Ok(())
+    }
+
     pub(super) fn acquire_guarded(&mut self) -> Result<(), Failure> {
         match self.check_marker()? {
             Standing::Votes { .. } => self.acquire_reading(),

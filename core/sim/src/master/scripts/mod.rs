@@ -17,6 +17,7 @@ mod store;
 
 use quorlock_core::internals::Script;
 
+pub(super) use fleet::before_look;
 pub(super) use replicas::behind_check;
 
 use super::call::Call;
@@ -87,6 +88,9 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         clock.readings = 0;
     }
     let mut body = Body { call, script, keys, values, has_written: false };
+    if before_look(script).is_some() {
+        return body.run_and_look();
+    }
     let Some(plain) = behind_check(script) else { return body.run() };
     let is = |word: &str| plain.is_some_and(|plain| plain.name.starts_with(word));
     let is_exempt = ["open", "raise", "extend"].into_iter().any(is);
