@@ -298,7 +298,7 @@ impl Trying {
     /// `last` is the answer that decided it.
     fn lost(&mut self, last: Option<(MasterId, Answer)>, cx: &mut Context<'_, '_>) -> LostRound {
         let votes = self.votes.take_of(cx.keys.reached);
-        cx.base.skip_seats(cx.keys.seating.as_ref().and_then(|seating| seating.chosen()));
+        cx.skip_seats();
         // A master that has named the holder has not set our key, and needs no read, except if the
         // round did not ask it for a notification. A read does not look at a waiting writer's mark.
         let is_watched = self.watches || cx.keys.seating.is_some() || !cx.base.may_try_again();

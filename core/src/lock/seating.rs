@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use super::context::{Base, Context};
+use crate::jitter::Jitter;
 use crate::protocol::{
     Action, Answer, Cause, Claim, Fate, MasterId, MasterSet, Request, Resource, Seats, Targets, Token, Wish,
 };
@@ -132,17 +133,22 @@ impl Seating {
     }
 }
 
-impl Base {
+impl Context<'_, '_> {
     /// After a lost attempt: the next one does not begin with a seat that others refused. The
     /// master that assigned it may not know of its holder.
-    pub(super) fn skip_seats(&mut self, chosen: Option<Seats>) {
-        if let Some(seat) = chosen.and_then(|seats| seats.numbers().next()) {
-            self.seat_from = seat + 1;
-        }
+    ///
+    /// Masters that know of different holders assign in turns. If each began one seat behind the
+    /// last one, all of them could again and again miss the one that is free on a majority. So
+    /// after a turn they begin anywhere.
+    pub(super) fn skip_seats(&mut self) {
+        let chosen = self.keys.seating.as_ref().and_then(|seating| Some((seating.of, seating.chosen()?)));
+        let Some((of, seats)) = chosen else { return };
+        let is_first_turn = self.base.attempts as usize <= self.effects.config.masters.len();
+        let Some(seat) = seats.numbers().next() else { return };
+        let anywhere = |jitter: &mut Jitter| u16::try_from(jitter.next() % u64::from(of.max(1))).unwrap_or(0);
+        self.base.seat_from = if is_first_turn { seat + 1 } else { anywhere(self.effects.jitter) };
     }
-}
 
-impl Context<'_, '_> {
     /// Has a master assign seats.
     pub(super) fn take_seats(&mut self, master: MasterId, asking: Asking) {
         let (token, fenced) = (self.keys.token, self.base.is_fenced);

@@ -1,6 +1,6 @@
 //! Requests for a permit, with masters that do not know of all acquisitions and releases.
 
-use quorlock_core::{Acquire, AcquireError, LockId, Ttl};
+use quorlock_core::{Acquire, AcquireError, Event, LockId, Ttl};
 
 use super::permits::{granted, wanted, writes};
 use super::world::{World, ms, settings};
@@ -381,4 +381,31 @@ fn a_request_that_waited_less_does_not_get_a_permit_from_a_master_without_the_ma
         kept_out += usize::from(granted(&mut world, 0).is_empty());
     }
     assert_eq!(kept_out, 1);
+}
+
+/// Three masters that know of different holders, in each order in which they are
+/// asked to assign: what is free on a majority is no master's first choice in its turn.
+#[test]
+fn masters_that_assign_in_turns_do_not_miss_the_same_free_permit_forever() {
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let one = [&[0, 2, 3][..], &[1, 3], &[1, 2]];
+    let two = [&[0, 1, 3][..], &[3], &[1]];
+    let both = settings(3).build().unwrap().permits_at_once("gpu", 4, 2).unwrap();
+    let both = Acquire { timeout: Some(ms(60_000)), ..Acquire::new(both, Ttl::new(ms(10_000)).unwrap()) };
+    for (held, asked) in [(one, wanted(4)), (two, both)] {
+        for order in orders {
+            let mut world = World::of(3);
+            for (place, seats) in order.into_iter().zip(held) {
+                for seat in seats {
+                    world.masters[place].hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
+                }
+                world.masters[place].delay = ms(1);
+            }
+            let end = world.now + ms(10_000);
+            world.acquire(&asked);
+            while world.nodes[0].events.is_empty() && world.jump_until(end) {}
+            let event = world.next_event();
+            assert!(matches!(event, Event::Granted { .. }), "{held:?}, {order:?}: {event:?}");
+        }
+    }
 }
