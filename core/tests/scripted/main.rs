@@ -37,6 +37,7 @@ mod prefix;
 mod renewal;
 mod replicas;
 mod restart_guard;
+mod restart_guard_holding;
 mod retry;
 mod schedules;
 mod server_errors;

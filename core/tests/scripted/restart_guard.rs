@@ -4,29 +4,29 @@ use std::time::Duration;
 
 use quorlock_core::{
     Acquire, AcquireError, BootstrapError, Cause, ConfigBuilder, ConfigError, Event, EvictionPolicy,
-    ExtendError, Fleet, LossCause, MasterState, Target, Ttl, Vote, Warning,
+    ExtendError, Fleet, LossCause, MasterState, Ttl, Vote, Warning,
 };
 
 use super::world::{Flow, KEY, Reach, World, ms, settings, wanted};
 
-const LONGEST: Duration = ms(5_000);
+pub const LONGEST: Duration = ms(5_000);
 
-fn guarded(masters: usize) -> ConfigBuilder {
+pub fn guarded(masters: usize) -> ConfigBuilder {
     settings(masters).ttl(ms(3_000)).restart_guard(LONGEST)
 }
 
 /// Masters whose first quarantine is over.
-fn open(masters: usize) -> World {
+pub fn open(masters: usize) -> World {
     let mut world = World::ready(guarded(masters));
     world.pass(LONGEST);
     world
 }
 
-fn lock() -> Acquire {
+pub fn lock() -> Acquire {
     Acquire { attempts: Some(1), ..wanted(ms(3_000)) }
 }
 
-fn restart(world: &mut World, master: usize, keeps_data: bool) {
+pub fn restart(world: &mut World, master: usize, keeps_data: bool) {
     for node in 0..world.nodes.len() {
         world.cut(node, master);
     }
@@ -173,126 +173,6 @@ fn a_master_that_has_become_a_replica_of_another_one_does_not_vote_with_its_copy
         let event = world.next_event_of(1);
         assert!(matches!(event, Event::NotAcquired { .. }), "{event:?}, fenced: {fenced}");
     }
-}
-
-/// It may have lost a vote for another client, which then gets the lock from the silent master when
-/// the key there has expired.
-#[test]
-fn a_master_that_has_become_a_replica_of_another_one_does_not_extend_its_copy() {
-    let config = guarded(3).build().unwrap();
-    let several = config.targets(["order:7", "stock:3"].map(Target::write)).unwrap();
-    let read = config.targets([Target::read("tariff")]).unwrap();
-    let ttl = Ttl::new(ms(3_000)).unwrap();
-    let claims = [several, read].map(|targets| Acquire { attempts: Some(1), ..Acquire::new(targets, ttl) });
-    for wanted in claims.into_iter().chain([lock(), Acquire { fenced: true, ..lock() }]) {
-        let mut world = open(3);
-        let held = world.hold(&wanted);
-        world.pass(ms(2_000));
-        world.masters[1].flow = Flow::Stopped;
-        world.masters[2].flow = Flow::Stopped;
-        world.extend(held, ms(3_000));
-        world.pump();
-        let primary = world.masters[0].server.clone();
-        world.masters[2].server.resync_from(&primary);
-        world.masters[2].flow = Flow::Free;
-        let event = world.next_event();
-        assert!(matches!(event, Event::Extended { result: Err(ExtendError::NoQuorum(_)), .. }), "{event:?}");
-    }
-}
-
-/// Lets one master answer what it has got from a client so far.
-fn answers(world: &mut World, node: usize, master: usize) {
-    world.serve(node, master);
-    while world.deliver(node, master) {}
-}
-
-/// A guarded world of two clients, in which masters answer only when they are told to.
-fn two_clients() -> World {
-    let mut world = World::ready(guarded(3));
-    world.add_node(guarded(3).request_timeout(ms(200)).build().unwrap(), 2);
-    world.pass(LONGEST);
-    world
-}
-
-#[test]
-fn a_key_that_was_restored_in_the_quarantine_does_not_count_before_its_end() {
-    for fenced in [false, true] {
-        let mut world = two_clients();
-        world.each(|master| master.flow = Flow::Stopped);
-        // Only master 0 executes the request of the other client, which has a longer TTL.
-        world.acquire_by(1, &Acquire { fenced, ..wanted(ms(5_000)) });
-        answers(&mut world, 1, 0);
-        let held = world.acquire(&Acquire { healing: true, fenced, ..wanted(ms(600)) });
-        for master in [0, 1, 2, 1, 2] {
-            answers(&mut world, 0, master);
-        }
-        assert!(world.take(held).is_some());
-        world.masters[0].forget_keys();
-        world.extend(held, ms(600));
-        for master in [1, 2, 0, 0] {
-            answers(&mut world, 0, master);
-        }
-        assert_eq!(world.holders(), [0, 1, 2], "it is restored");
-        world.suspend(ms(300));
-        world.nodes[0].events.clear();
-        world.extend(held, ms(600));
-        answers(&mut world, 0, 0);
-        answers(&mut world, 0, 1);
-        // The key on master 2 expires, and the other client gets its vote: else both would hold it.
-        world.suspend(ms(301));
-        let events = &world.nodes[0].events;
-        let extended = |(_, event): &(_, Event)| matches!(event, Event::Extended { result: Ok(_), .. });
-        assert!(!events.iter().any(extended), "{events:?}");
-        for master in [2, 0, 2] {
-            answers(&mut world, 1, master);
-        }
-        let granted = |(_, event): &(_, Event)| matches!(event, Event::Granted { .. });
-        assert!(fenced || world.nodes[1].events.iter().any(granted), "{:?}", world.nodes[1].events);
-    }
-}
-
-#[test]
-fn the_copy_of_a_key_does_not_count_on_a_promoted_server() {
-    for fenced in [false, true] {
-        let mut world = two_clients();
-        let held = world.hold(&Acquire { fenced, ..lock() });
-        let now = world.now.since(quorlock_core::Instant::ORIGIN);
-        world.suspend(ms(2_000));
-        // The key has expired on a master that the holder has not reached for long.
-        world.masters[2].server.remove(0, KEY.as_bytes(), now);
-        world.nodes[0].events.clear();
-        for _ in 0..2 {
-            world.masters[2].flow = Flow::Stopped;
-            world.extend(held, ms(3_000));
-            assert!(matches!(world.next_event(), Event::Extended { result: Ok(_), .. }));
-            world.suspend(ms(1_500));
-        }
-        world.each(|master| master.flow = Flow::Stopped);
-        let primary = world.masters[0].server.clone();
-        world.masters[2].server.resync_from(&primary);
-        world.masters[2].server.promote();
-        world.extend(held, ms(3_000));
-        for master in [0, 2, 2, 2] {
-            answers(&mut world, 0, master);
-        }
-        let events = &world.nodes[0].events;
-        let extended = |(_, event): &(_, Event)| matches!(event, Event::Extended { result: Ok(_), .. });
-        assert!(!events.iter().any(extended), "{events:?}");
-    }
-}
-
-#[test]
-fn held_locks_continue_while_masters_are_quarantined() {
-    let mut world = open(5);
-    let held = world.hold(&Acquire { renew_for: Some(ms(60_000)), healing: true, ..lock() });
-    for master in 0..5 {
-        restart(&mut world, master, false);
-        world.pass(ms(2_100));
-        assert_eq!(world.holders().len(), 5, "master {master}");
-    }
-    assert!(!world.events_now().iter().any(|event| matches!(event, Event::Lost { .. })));
-    world.release(held);
-    assert!(matches!(world.next_event(), Event::Released { .. }));
 }
 
 #[test]
