@@ -119,6 +119,9 @@ impl Connection {
         let is_held = self.declared() > 0 && self.must_be_confirmed(request, answer);
         if let Answer::Failed { cause, .. } = answer {
             self.failed(&sent, cause, answer, reply, now, answers);
+            if answer.is_yes_in_quarantine() && self.is_tracked() {
+                self.tell_own_changes(&sent.request, Answer::Yes, answers);
+            }
             return Ok(());
         }
         if request.action.creates() && matches!(answer, Answer::Yes | Answer::Counted(_)) {

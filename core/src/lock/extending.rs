@@ -50,7 +50,12 @@ enum Stage {
 
 impl Held {
     fn has_room(&self) -> bool {
-        self.extensions.len() < MAX_EXTENSIONS
+        self.extensions.len() < MAX_EXTENSIONS || self.won_extension().is_some()
+    }
+
+    /// An extension that is won. It is only kept for what further answers say about their masters.
+    fn won_extension(&self) -> Option<usize> {
+        self.extensions.iter().position(|extension| extension.stage == Stage::Won)
     }
 
     /// When renewal begins again: not while one is under way, nor past the longest hold.
@@ -87,6 +92,9 @@ impl Held {
         let asked = cx.keys.reached.without(cx.keys.forsaken).without(cx.keys.unproven);
         let votes = Votes::outstanding_from(asked, cx.effects.config.masters.len(), Vec::new());
         cx.base.longest_ttl = cx.base.longest_ttl.max(ttl);
+        if let Some(won) = self.won_extension().filter(|_| self.extensions.len() >= MAX_EXTENSIONS) {
+            self.extensions.swap_remove(won);
+        }
         self.extensions.push(Extension {
             round,
             since: now,
@@ -159,7 +167,8 @@ impl Held {
     }
 
     /// A quorum still holds the lock: as further masters report that they do not, it is restored
-    /// there. Without healing no further answers matter.
+    /// there. Under the restart guard, a master's confirmation counts later, if the master is
+    /// quarantined ([`Context::holder_vote`]). Else no further answers matter.
     fn heal_behind(&mut self, place: usize, cx: &mut Context<'_, '_>) {
         let Some(extension) = self.extensions.get_mut(place) else { return };
         let mut lost = MasterSet::EMPTY;
@@ -169,7 +178,8 @@ impl Held {
                 extension.healed.insert(master);
             }
         }
-        if !cx.base.heals || !extension.votes.contains(&Vote::Outstanding) {
+        let matters = cx.base.heals || cx.effects.config.restart_guard().is_some();
+        if !matters || !extension.votes.contains(&Vote::Outstanding) {
             self.forget_extension(place);
         }
         self.heal(lost, cx);

@@ -4,7 +4,7 @@
 use quorlock_core::{Acquire, Event, ExtendError, Target, Ttl};
 
 use super::restart_guard::{LONGEST, guarded, lock, open, restart};
-use super::world::{Flow, KEY, World, ms, wanted};
+use super::world::{Flow, KEY, Reach, World, ms, wanted};
 
 /// It may have lost a vote for another client, which then gets the lock from the silent master when
 /// the key there has expired.
@@ -139,4 +139,35 @@ fn held_locks_continue_while_masters_are_quarantined() {
     assert!(!world.events_now().iter().any(|event| matches!(event, Event::Lost { .. })));
     world.release(held);
     assert!(matches!(world.next_event(), Event::Released { .. }));
+}
+
+/// Its answers come when the quorum has already confirmed the extension.
+#[test]
+fn the_slowest_master_counts_in_a_quarantine_like_the_others() {
+    for healing in [false, true] {
+        let mut world = open(3);
+        world.masters[2].delay = ms(5);
+        let held = world.hold(&Acquire { renew_for: Some(ms(60_000)), healing, ..lock() });
+        world.pass(ms(6_000));
+        // It was restarted with its data, so its key was never missing.
+        restart(&mut world, 2, true);
+        world.pass(ms(1_200));
+        world.masters[1].reach = Reach::Refuses;
+        world.cut(0, 1);
+        world.pass(ms(3_500));
+        assert!(!world.events_now().iter().any(|event| matches!(event, Event::Lost { .. })));
+        world.release(held);
+    }
+}
+
+#[test]
+fn a_master_that_hangs_does_not_keep_extensions_from_being_made() {
+    let mut world = open(3);
+    let held = world.hold(&lock());
+    world.masters[2].flow = Flow::Stopped;
+    for _ in 0..20 {
+        world.extend(held, ms(3_000));
+        assert!(matches!(world.next_event(), Event::Extended { result: Ok(_), .. }));
+    }
+    world.release(held);
 }
