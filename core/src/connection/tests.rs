@@ -7,6 +7,7 @@ mod discovery;
 mod draining;
 mod native;
 mod parting;
+mod quarantined;
 mod queueing;
 
 use std::time::Duration;

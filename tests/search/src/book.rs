@@ -6,6 +6,7 @@
 //! its locks by number.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use quorlock_core::internals::{Action, Around, Claim, Order, Sought, claims_of_permit, settle_splits};
 use quorlock_core::{
@@ -67,6 +68,9 @@ pub(super) struct Book {
     turned: HashMap<(u32, [u8; MASTERS]), u32>,
 }
 
+/// The longest TTL of the restart guard: no client asks for more.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
 /// How many tokens each client has.
 const TOKENS: u8 = 4;
 
@@ -86,6 +90,7 @@ impl Book {
         let config = Config::builder(["redis://m1", "redis://m2", "redis://m3"])
             .request_timeout(TICK)
             .retry_delay(TICK..=TICK);
+        let config = if scenario.quarantine { config.restart_guard(LONGEST) } else { config };
         let config =
             settle_splits(config, scenario.settles).build().expect("three masters are a configuration");
         let targets: Vec<_> =

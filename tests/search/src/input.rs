@@ -24,16 +24,17 @@ impl Heard {
             Self::Said(Said::Counted(number)) => {
                 Answer::Counted(FencingToken::new(u64::from(number)).expect("a counter that was raised"))
             }
-            Self::Said(Said::Quarantined) => Answer::Failed {
-                cause: Cause::Quarantined { remaining: Duration::ZERO },
-                fate: Fate::NotSent,
-                stale: false,
-            },
+            Self::Said(Said::Quarantined) => in_quarantine(Fate::NotSent),
+            Self::Said(Said::ThereInQuarantine) => in_quarantine(Fate::Unknown),
             Self::Said(Said::Seat(seat)) => Answer::Seats { places: 1 << seat, number: None },
             Self::Said(Said::Holder) => Answer::Holder { holder: 0, remaining: None, watched: false },
             Self::Failed { fate, stale } => Answer::Failed { cause: Cause::Closed, fate, stale },
         }
     }
+}
+
+fn in_quarantine(fate: Fate) -> Answer {
+    Answer::Failed { cause: Cause::Quarantined { remaining: Duration::ZERO }, fate, stale: false }
 }
 
 /// One input of a lock.
@@ -75,6 +76,7 @@ impl Input {
                     Heard::Said(Said::No) => 1,
                     Heard::Said(Said::Holder) => 2,
                     Heard::Said(Said::Quarantined) => 3,
+                    Heard::Said(Said::ThereInQuarantine) => 7,
                     Heard::Said(Said::Counted(number)) => 16 | u64::from(number),
                     Heard::Said(Said::Seat(seat)) => 32 | u64::from(seat),
                     Heard::Failed { fate, stale } => {

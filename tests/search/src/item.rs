@@ -15,6 +15,9 @@ pub(super) enum Said {
     Holder,
     /// The master has lost its keys and does not vote yet (only to an acquisition).
     Quarantined,
+    /// The token is there, but the master has lost its keys and does not vote yet (only to an
+    /// extension or a restoration).
+    ThereInQuarantine,
     /// The master has assigned this seat (only to a request for any seat).
     Seat(u8),
 }
@@ -154,7 +157,8 @@ impl Item {
             (1, seat @ 16..) => Some(Said::Seat(seat - 16)),
             (1, number) => Some(Said::Counted(number)),
             (2, 0) => Some(Said::No),
-            (2, _) => Some(Said::Quarantined),
+            (2, 16) => Some(Said::Quarantined),
+            (2, _) => Some(Said::ThereInQuarantine),
             _ => Some(Said::Holder),
         }
     }
@@ -168,6 +172,7 @@ impl Item {
             }
             Said::No => 2 << 12,
             Said::Quarantined => 2 << 12 | 16 << 21,
+            Said::ThereInQuarantine => 2 << 12 | 17 << 21,
             Said::Seat(seat) => 1 << 12 | (16 | u32::from(seat)) << 21,
             Said::Holder => 3 << 12,
         };

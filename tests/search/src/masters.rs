@@ -37,7 +37,10 @@ impl World {
         let said = if stands.quarantine > 0 && item.action() == Does::Acquire {
             Said::Quarantined
         } else {
-            call.run(&mut stands.places, is_fenced.then_some(&mut stands.counters))
+            let said = call.run(&mut stands.places, is_fenced.then_some(&mut stands.counters));
+            let is_kept = said == Said::Yes && matches!(item.action(), Does::Extend | Does::Heal);
+            let counts = self.scenario.flaw == Some(Flaw::RestoredKeyCountsInQuarantine);
+            if is_kept && stands.quarantine > 0 && !counts { Said::ThereInQuarantine } else { said }
         };
         let after = stands.places;
         self.story.executes(client, master, item, said, is_late);
@@ -121,6 +124,7 @@ impl World {
         for master in &mut state.masters {
             master.places.iter_mut().for_each(Place::tick);
             master.quarantine = master.quarantine.saturating_sub(1);
+            master.lost_a_vote &= master.quarantine > 0;
             for link in &mut master.links {
                 link.debts.as_mut_slice().iter_mut().for_each(|debt| debt.life -= 1);
                 let debts = link.debts.take();

@@ -1,6 +1,6 @@
 //! The scenarios that have a name.
 
-use super::scenario::{Aim, Scenario};
+use super::scenario::{Aim, Flaw, Scenario};
 
 impl Scenario {
     /// Two clients, one attempt each, on a network with any delay that loses and closes nothing.
@@ -41,6 +41,7 @@ impl Scenario {
         settles: false,
         one_wins: false,
         quarantine: false,
+        longer_ttl: 0,
     };
 
     /// The same, and connections end or are given up once.
@@ -351,6 +352,25 @@ impl Scenario {
         extensions: [2, 0],
         releases: true,
         ..Self::HEAL
+    };
+
+    /// The same beside clients with a longer TTL.
+    pub const ALONE_HEAL_SHORT: Self = Self {
+        name: "alone-heal-short",
+        about: "one client among any number of others with longer TTLs: two extensions with healing, a master loses its keys and is in quarantine",
+        ttl: 4,
+        extension_ttls: &[4],
+        longer_ttl: 2,
+        releases: false,
+        ..Self::ALONE_HEAL
+    };
+
+    /// Masters whose restored key counts before the end of the quarantine.
+    pub const HEAL_IN_QUARANTINE: Self = Self {
+        name: "heal-in-quarantine",
+        about: "the same with masters that count in their quarantine as soon as the key was restored: a guard without keys",
+        flaw: Some(Flaw::RestoredKeyCountsInQuarantine),
+        ..Self::ALONE_HEAL_SHORT
     };
 
     /// The same over a connection that ends.

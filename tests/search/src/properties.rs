@@ -99,10 +99,11 @@ pub(super) fn check(state: &State, scenario: &Scenario, book: &Book) -> Result<(
     for (client, it) in state.clients().iter().enumerate() {
         let attempt = it.is_alive().then(|| book.attempt(it.lock));
         let is_own = |key: Key| usize::from(key.client) == client && Some(key.attempt) == attempt;
-        // A master in quarantine has no vote either.
+        // A master in quarantine votes for nobody, but what it has lost may have been a vote.
         let has = |master: &&Master| {
             let aims = if scenario.permits { seat_aims(seat(client)) } else { scenario.aims_of(client) };
-            master.quarantine > 0 || aims.iter().all(|aim| master.place(aim.resource()).keys().any(is_own))
+            let has_all = || aims.iter().all(|aim| master.place(aim.resource()).keys().any(is_own));
+            if master.quarantine > 0 { !master.lost_a_vote } else { has_all() }
         };
         // The quorum is counted here, and not by the code under test.
         let is_quorum = 2 * state.masters.iter().filter(has).count() > MASTERS;

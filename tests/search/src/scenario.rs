@@ -55,6 +55,9 @@ pub enum Flaw {
     /// Each counter of a batch is incremented separately, and the batch's number is the largest of
     /// them.
     BatchNumbersEachKey,
+    /// A master that has lost its keys answers an extension like others, as soon as the key was
+    /// restored.
+    RestoredKeyCountsInQuarantine,
     /// A client that downgrades a lock considers it exclusive until a quorum has confirmed it.
     WritesUntilShared,
 }
@@ -148,6 +151,8 @@ pub struct Scenario {
     /// Whether a master that has lost its keys refuses acquisitions until every lock granted before
     /// has run out.
     pub quarantine: bool,
+    /// How much longer the longest TTL of other clients is than those of these clients.
+    pub longer_ttl: u8,
 }
 
 impl Scenario {
@@ -168,7 +173,7 @@ impl Scenario {
     /// key was given.
     pub(super) fn quarantine_ticks(&self) -> u8 {
         let longest = self.extension_ttls.iter().fold(self.ttl, |longest, ttl| longest.max(*ttl));
-        if self.quarantine { longest } else { 0 }
+        if self.quarantine { longest + self.longer_ttl } else { 0 }
     }
 
     /// Whether the first two clients may be exchanged.

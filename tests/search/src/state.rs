@@ -122,13 +122,17 @@ pub(super) struct Master {
     pub(super) counters: Counters,
     /// For how many ticks it refuses acquisitions, because it has lost its keys.
     pub(super) quarantine: u8,
+    /// Whether one of those keys may have been a vote for another client, which may still count it
+    /// during the quarantine. Only with other clients that are not in the state.
+    pub(super) lost_a_vote: bool,
     pub(super) links: [Link; CLIENTS],
 }
 
 impl Master {
     pub(super) fn new() -> Self {
         let links = [Link::new(); CLIENTS];
-        Self { places: [Place::default(); RESOURCES], counters: [0; RESOURCES], quarantine: 0, links }
+        let (places, counters) = ([Place::default(); RESOURCES], [0; RESOURCES]);
+        Self { places, counters, quarantine: 0, lost_a_vote: false, links }
     }
 
     pub(super) fn link(&self, client: usize) -> &Link {
@@ -155,7 +159,7 @@ impl Master {
         }
         if has_more {
             out.extend_from_slice(&self.counters);
-            out.push(self.quarantine);
+            out.push(self.quarantine << 1 | u8::from(self.lost_a_vote));
         }
         let [first, second, third] = &self.links;
         let (first, second) = if is_swapped { (second, first) } else { (first, second) };
@@ -174,7 +178,8 @@ impl Master {
         }
         if has_more {
             master.counters = input.take();
-            [master.quarantine] = input.take();
+            let [quarantine] = input.take();
+            (master.quarantine, master.lost_a_vote) = (quarantine >> 1, quarantine & 1 == 1);
         }
         master.links.iter_mut().take(shape.clients).for_each(|link| *link = Link::read(input));
         master

@@ -311,6 +311,7 @@ fn said_of(said: Said) -> String {
         Said::No => "no".to_owned(),
         Said::Holder => "another's".to_owned(),
         Said::Quarantined => "quarantined".to_owned(),
+        Said::ThereInQuarantine => "there, but quarantined".to_owned(),
         Said::Seat(seat) => format!("yes, {}", resource_name(seat.into())),
     }
 }

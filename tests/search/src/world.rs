@@ -10,7 +10,7 @@ use super::book::{Book, Ordered, validity_of};
 use super::client::Stage;
 use super::input::{Heard, Input, Told};
 use super::item::Item;
-use super::places::Places;
+use super::places::{Place, Places};
 use super::properties::{self, Violation};
 use super::row::Row;
 use super::scenario::{Flaw, Scenario};
@@ -191,7 +191,12 @@ impl World {
                 state.budgets.crashes -= 1;
                 if !self.scenario.crash_keeps_data {
                     let quarantine = self.scenario.quarantine_ticks();
+                    let is_ours = |place: &Place| place.keys().any(|key| key.client == 0);
+                    let mut aims = self.scenario.aims_of(0).iter();
                     let lost = state.master_mut(master);
+                    lost.lost_a_vote = self.scenario.alone
+                        && quarantine > 0
+                        && !aims.all(|aim| is_ours(lost.place(aim.resource())));
                     (lost.places, lost.quarantine) = (Places::default(), quarantine);
                 }
                 for client in 0..state.shape.clients {
@@ -203,7 +208,8 @@ impl World {
                 Ok(())
             }
             Action::Open { master } => {
-                state.master_mut(master).quarantine = 0;
+                let opened = state.master_mut(master);
+                (opened.quarantine, opened.lost_a_vote) = (0, false);
                 Ok(())
             }
             Action::Count { master, resource } => {

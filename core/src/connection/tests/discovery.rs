@@ -71,7 +71,7 @@ impl Guided {
 const ASKED: &str = "SENTINEL GET-MASTER-ADDR-BY-NAME m SENTINEL SENTINELS m";
 
 /// All replies of a handshake under the restart guard.
-fn guarded_greeting() -> Vec<u8> {
+pub(super) fn guarded_greeting() -> Vec<u8> {
     greeting_with(&crate::wire::ACQUIRE_GUARDED, &crate::wire::EXTEND_GUARDED)
 }
 
