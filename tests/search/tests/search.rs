@@ -88,6 +88,12 @@ fn a_master_that_votes_as_soon_as_it_has_lost_its_keys_makes_two_holders() {
 }
 
 #[test]
+fn a_master_whose_restored_key_counts_in_its_quarantine_is_no_part_of_a_quorum() {
+    let scenario = Scenario { gives_up: false, ..Scenario::HEAL_IN_QUARANTINE };
+    fails(&Search::new(scenario), Violation::GuardWithoutKeys, 25);
+}
+
+#[test]
 fn grants_are_numbered_in_their_order_even_if_an_acquisition_arrives_twice() {
     let report = holds(&Search::new(Scenario::FENCED_TWICE));
     assert!(report.states > 500_000, "{}", report.states);
