@@ -229,10 +229,14 @@ impl Context<'_, '_> {
         self.effects.order(to, request);
     }
 
+    pub(super) fn is_guarded(&self) -> bool {
+        self.effects.config.fleet.is_some()
+    }
+
     /// A master had the token when it executed a request, and votes for nobody else until this
     /// time.
     pub(super) fn kept(&mut self, master: MasterId, until: Instant) {
-        if self.effects.config.restart_guard().is_none() {
+        if !self.is_guarded() {
             return;
         }
         let kept_until = &mut self.keys.kept_until;

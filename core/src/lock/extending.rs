@@ -178,7 +178,7 @@ impl Held {
                 extension.healed.insert(master);
             }
         }
-        let matters = cx.base.heals || cx.effects.config.restart_guard().is_some();
+        let matters = cx.base.heals || cx.is_guarded();
         if !matters || !extension.votes.contains(&Vote::Outstanding) {
             self.forget_extension(place);
         }

@@ -50,8 +50,10 @@ impl Held {
         let mut granted = MasterSet::EMPTY;
         let cast = MasterId::all(votes.len()).zip(&votes);
         cast.filter(|(_, vote)| **vote == Vote::Granted).for_each(|(master, _)| granted.insert(master));
-        let kept_until = cx.base.ttl.valid_until(since);
-        granted.iter().for_each(|master| cx.kept(master, kept_until));
+        if cx.is_guarded() {
+            let kept_until = cx.base.ttl.valid_until(since);
+            granted.iter().for_each(|master| cx.kept(master, kept_until));
+        }
         Self {
             round,
             healing_round,
@@ -108,7 +110,9 @@ impl Held {
         }
         if vote == Vote::Granted {
             self.granted.insert(master);
-            cx.kept(master, cx.base.ttl.valid_until(self.since));
+            if cx.is_guarded() {
+                cx.kept(master, cx.base.ttl.valid_until(self.since));
+            }
         }
         if !matches!(answer, Answer::Failed { fate: Fate::Unknown | Fate::Undone, .. }) {
             self.unsettled.remove(master);
