@@ -233,12 +233,13 @@ impl Context<'_, '_> {
         self.effects.config.fleet.is_some()
     }
 
-    /// A master had the token when it executed a request, and votes for nobody else until this
-    /// time.
-    pub(super) fn kept(&mut self, master: MasterId, until: Instant) {
+    /// A master had the token when it executed a request that was sent after `since`, and votes for
+    /// nobody else until this TTL has passed.
+    pub(super) fn kept(&mut self, master: MasterId, ttl: Ttl, since: Instant) {
         if !self.is_guarded() {
             return;
         }
+        let until = ttl.valid_until(since);
         let kept_until = &mut self.keys.kept_until;
         if kept_until.is_empty() {
             *kept_until = vec![None; self.effects.config.masters.len()];

@@ -122,7 +122,7 @@ impl Held {
         let vote = cx.holder_vote(master, answer);
         extension.votes.record(master, vote);
         if vote == Vote::Granted {
-            cx.kept(master, extension.ttl.valid_until(extension.since));
+            cx.kept(master, extension.ttl, extension.since);
         }
         if extension.stage == Stage::Won {
             self.heal_behind(place, cx);

@@ -50,10 +50,7 @@ impl Held {
         let mut granted = MasterSet::EMPTY;
         let cast = MasterId::all(votes.len()).zip(&votes);
         cast.filter(|(_, vote)| **vote == Vote::Granted).for_each(|(master, _)| granted.insert(master));
-        if cx.is_guarded() {
-            let kept_until = cx.base.ttl.valid_until(since);
-            granted.iter().for_each(|master| cx.kept(master, kept_until));
-        }
+        granted.iter().for_each(|master| cx.kept(master, cx.base.ttl, since));
         Self {
             round,
             healing_round,
@@ -110,9 +107,7 @@ impl Held {
         }
         if vote == Vote::Granted {
             self.granted.insert(master);
-            if cx.is_guarded() {
-                cx.kept(master, cx.base.ttl.valid_until(self.since));
-            }
+            cx.kept(master, cx.base.ttl, self.since);
         }
         if !matches!(answer, Answer::Failed { fate: Fate::Unknown | Fate::Undone, .. }) {
             self.unsettled.remove(master);

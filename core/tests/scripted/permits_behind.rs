@@ -383,8 +383,8 @@ fn a_request_that_waited_less_does_not_get_a_permit_from_a_master_without_the_ma
     assert_eq!(kept_out, 1);
 }
 
-/// Three masters that know of different holders, in each order in which they are
-/// asked to assign: what is free on a majority is no master's first choice in its turn.
+/// Three masters that know of different holders, in each order in which they are asked to assign:
+/// what is free on a majority is no master's first choice in its turn.
 #[test]
 fn masters_that_assign_in_turns_do_not_miss_the_same_free_permit_forever() {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
