@@ -50,7 +50,9 @@ impl Held {
         let mut granted = MasterSet::EMPTY;
         let cast = MasterId::all(votes.len()).zip(&votes);
         cast.filter(|(_, vote)| **vote == Vote::Granted).for_each(|(master, _)| granted.insert(master));
-        granted.iter().for_each(|master| cx.kept(master, cx.base.ttl, since));
+        if cx.is_guarded() {
+            granted.iter().for_each(|master| cx.kept(master, cx.base.ttl, since));
+        }
         Self {
             round,
             healing_round,
