@@ -26,8 +26,17 @@ struct Machine {
     sought: Vec<(LockId, Arc<Slot>)>,
     is_granted: bool,
     held: Option<LockId>,
+    /// The held lock has become a reader's.
+    is_reader: bool,
     taken: usize,
     released: usize,
+}
+
+/// What a copied resumption lets another process be.
+#[derive(PartialEq, Eq)]
+enum Copied {
+    AsWriter,
+    AsReader,
 }
 
 struct World {
@@ -113,6 +122,38 @@ impl World {
             drop(machine);
             self.flush();
         }
+    }
+
+    /// The only request takes its grant.
+    fn hold(self: &Arc<Self>) -> Held {
+        let mut waiting = self.enter(&self.wanted).ok().unwrap();
+        let sleeper = Arc::new(Sleeper::default());
+        let Joined::Took { held, .. } = sleeper.sleep_until(|cx| waiting.poll(cx, |id, _, _| self.take(id)))
+        else {
+            unreachable!("no other request has it")
+        };
+        let left = waiting.end();
+        self.cancel(left);
+        held
+    }
+
+    /// Does what `Guard::downgrade` does.
+    fn downgrade(&self, held: &Held) -> bool {
+        let mut machine = lock(&self.machine);
+        machine.is_reader = held.slot.handles.close();
+        machine.is_reader
+    }
+
+    /// Another handle that reads the resumption, as `Guard::resumption` does, and goes.
+    fn copy(&self, held: &Held, as_reader: bool) -> Option<Copied> {
+        let handles = &held.slot.handles;
+        if !handles.join(as_reader) {
+            return None;
+        }
+        handles.note_resumption_read();
+        let is_reader = lock(&self.machine).is_reader;
+        assert!(handles.leave() <= 1);
+        Some(if is_reader { Copied::AsReader } else { Copied::AsWriter })
     }
 
     /// A caller that waits for the lock and releases it.
@@ -214,14 +255,7 @@ fn two_callers_that_give_up_leave_no_request_and_no_lock() {
 fn the_last_of_two_handles_releases_once_while_a_third_joins() {
     explore("two handles that go and one that joins", None, || {
         let world = World::new();
-        let mut waiting = world.enter(&world.wanted).ok().unwrap();
-        let sleeper = Arc::new(Sleeper::default());
-        let Joined::Took { held, .. } = sleeper.sleep_until(|cx| waiting.poll(cx, |id, _, _| world.take(id)))
-        else {
-            unreachable!("no other request has it")
-        };
-        let left = waiting.end();
-        world.cancel(left);
+        let held = world.hold();
         assert!(held.slot.handles.join(false));
         let other = thread::spawn({
             let (world, held) = (Arc::clone(&world), held.clone());
@@ -240,5 +274,41 @@ fn the_last_of_two_handles_releases_once_while_a_third_joins() {
         other.join().unwrap();
         third.join().unwrap();
         world.is_over();
+    });
+}
+
+#[test]
+fn a_writer_whose_token_was_copied_does_not_become_a_reader() {
+    let other = [("a writer's handle that copies", false), ("a reader's handle that copies", true)];
+    for (name, as_reader) in other {
+        explore(&format!("a handle that becomes a reader, and {name}"), None, move || {
+            let world = World::new();
+            let held = world.hold();
+            let other = thread::spawn({
+                let (world, held) = (Arc::clone(&world), held.clone());
+                move || world.copy(&held, as_reader)
+            });
+            let is_reader = world.downgrade(&held);
+            let copied = other.join().unwrap();
+            assert!(!is_reader || copied != Some(Copied::AsWriter), "a reader, with a copy for a writer");
+        });
+    }
+}
+
+#[test]
+fn the_handle_that_leaves_alone_learns_whether_the_token_was_copied() {
+    explore("a handle that leaves alone and one that copies", None, || {
+        let world = World::new();
+        let held = world.hold();
+        let other = thread::spawn({
+            let (world, held) = (Arc::clone(&world), held.clone());
+            move || world.copy(&held, false)
+        });
+        let left = held.slot.handles.leave_alone();
+        let copied = other.join().unwrap();
+        match left {
+            Ok(ties) => assert_eq!(ties.resumption_read, copied.is_some()),
+            Err(others) => assert_eq!((others, copied.is_some()), (1, true)),
+        }
     });
 }
