@@ -9,6 +9,8 @@
 //! are on two nodes. If a move is given up halfway, keys stay behind, and the source grants them
 //! again. So the restart guard's marker is deleted on the source, which then begins a quarantine.
 
+use std::borrow::Cow;
+
 use super::{Answers, Connection, State};
 use crate::endpoint::{Address, Discovery, Endpoint};
 use crate::protocol::{Action, Cause, ClusterFault, Fleet, Request};
@@ -112,7 +114,12 @@ impl Connection {
 /// Deletes the marker, by a command with one key: a script with several would be answered with
 /// `TRYAGAIN`.
 pub(super) fn encode_forget(endpoint: &Endpoint, out: &mut Vec<u8>) {
-    wire::encode(out, &[b"DEL", &endpoint.key_of(Fleet::MARKER.as_bytes())]);
+    wire::encode(out, &[b"DEL", &marker_of(endpoint)]);
+}
+
+/// The restart guard's marker on this master.
+pub(super) fn marker_of(endpoint: &Endpoint) -> Cow<'static, [u8]> {
+    endpoint.key_of(Fleet::MARKER.as_bytes())
 }
 
 /// The tag of a master in a cluster.

@@ -4,19 +4,21 @@
 //! It pipelines `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO
 //! replication`, `CLIENT SETINFO` with our name and version, and `SCRIPT LOAD` for three scripts.
 //! The restart guard adds a fourth script, `INFO memory` and, after the replies, a check of the
-//! marker, which begins a quarantine as soon as the master is back. A server that does not know
-//! HELLO (before Redis 6) or does not allow it (an ACL, a proxy) gets a second flight with `AUTH`
-//! and `CLIENT SETNAME`, and RESP2 from then on.
+//! marker, which begins a quarantine as soon as the master is back. Without the guard, a `GET` of
+//! the marker looks whether other clients use it. A server that does not know HELLO (before Redis
+//! 6) or does not allow it (an ACL, a proxy) gets a second flight with `AUTH` and `CLIENT SETNAME`,
+//! and RESP2 from then on.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::cluster::{self, encode_forget};
+use super::cluster::{self, encode_forget, marker_of};
+use super::info::{field, look_for_eviction, uptime};
 use super::replies::read_standing;
 use super::wording::NativeRelease;
 use super::{Warning, tracking};
 use crate::endpoint::{Endpoint, Login};
-use crate::protocol::{Cause, ClusterFault, Config, EvictionPolicy, Fleet, SentinelFault};
+use crate::protocol::{Cause, ClusterFault, Config, Fleet, SentinelFault};
 use crate::wire::{
     self, ACQUIRE_GUARDED, ACQUIRE_REPLICATED, ATTEND, ATTEND_REPLICATED, Decimal, Dialect, EXTEND,
     EXTEND_GUARDED, EXTEND_REPLICATED, RELEASE, Reply, Script, ScriptSet, ServerError, UNDO,
@@ -43,6 +45,8 @@ enum Step {
     /// A script that does nothing.
     Try,
     Attend(Fleet),
+    /// Without the restart guard: whether there is a marker.
+    Marker,
 }
 
 /// The handshake's progress on one connection.
@@ -180,8 +184,7 @@ impl Handshake {
             }
             (Step::InfoServer, Reply::Bulk(info)) => {
                 self.run_id = field(info, b"run_id").and_then(|id| id.try_into().ok());
-                let uptime = field(info, b"uptime_in_seconds").map(std::str::from_utf8);
-                self.uptime = uptime.and_then(|uptime| uptime.ok()?.parse().ok()).map(Duration::from_secs);
+                self.uptime = uptime(info);
                 let redis = field(info, b"redis_version");
                 self.native_release = NativeRelease::of(redis, field(info, b"valkey_version"));
                 self.warnings.extend(tracking::echoes(redis));
@@ -220,13 +223,21 @@ impl Handshake {
                 }
             }
             (Step::Attend(_), Reply::Integer(1)) => {}
+            (Step::Marker, Reply::Bulk(_)) => self.warnings.push(Warning::NoRestartGuard),
+            // Without the permission, locks work as well: there is only no warning.
+            (Step::Marker, Reply::Null | Reply::Error(_)) => {}
             (Step::Attend(fleet), Reply::Array(fields)) => match read_standing(fields, fleet) {
                 Some(Cause::Quarantined { remaining }) => self.quarantine = Some(remaining),
                 Some(Cause::Alone { .. }) => self.alone = true,
                 cause => return Err(cause.unwrap_or(Cause::UnexpectedReply)),
             },
             (
-                Step::InfoServer | Step::InfoReplication | Step::InfoMemory | Step::Load(_) | Step::Attend(_),
+                Step::InfoServer
+                | Step::InfoReplication
+                | Step::InfoMemory
+                | Step::Load(_)
+                | Step::Attend(_)
+                | Step::Marker,
                 _,
             ) => return Err(Cause::UnexpectedReply),
         }
@@ -296,6 +307,9 @@ impl Handshake {
             wire::encode(out, &[b"INFO", b"memory"]);
             self.awaited.push_back(Step::InfoMemory);
             self.to_attend = Some(fleet);
+        } else {
+            wire::encode(out, &[b"GET", &marker_of(endpoint)]);
+            self.awaited.push_back(Step::Marker);
         }
     }
 
@@ -303,7 +317,7 @@ impl Handshake {
     fn attend(&mut self, fleet: Fleet, endpoint: &Endpoint, out: &mut Vec<u8>) {
         let [longest, marked] = [fleet.longest_ttl.as_millis(), fleet.marked()].map(Decimal::new);
         let script = if fleet.replicas > 0 { &ATTEND_REPLICATED } else { &ATTEND };
-        let (text, marker) = (script.text.as_bytes(), endpoint.key_of(Fleet::MARKER.as_bytes()));
+        let (text, marker) = (script.text.as_bytes(), marker_of(endpoint));
         wire::encode(out, &[b"EVAL", text, b"1", &marker, longest.as_bytes(), marked.as_bytes()]);
         self.awaited.push_back(Step::Attend(fleet));
     }
@@ -381,20 +395,4 @@ fn refused(error: ServerError, config: &Config, endpoint: &Endpoint) -> Cause {
         }
         error => Cause::Server(error),
     }
-}
-
-/// Without a memory limit no key is ever evicted.
-fn look_for_eviction(info: &[u8], config: &Config) -> Result<(), Cause> {
-    let limit = field(info, b"maxmemory").unwrap_or(b"0");
-    let name = field(info, b"maxmemory_policy").and_then(|name| std::str::from_utf8(name).ok());
-    let policy = name.and_then(EvictionPolicy::named).unwrap_or(EvictionPolicy::Unknown);
-    if limit == b"0" || config.allows_eviction(policy) { Ok(()) } else { Err(Cause::Evicts(policy)) }
-}
-
-/// The value of `name:value` in an INFO reply.
-fn field<'a>(info: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    info.split(|&byte| byte == b'\n')
-        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(b":"))
-        .map(|value| value.strip_suffix(b"\r").unwrap_or(value))
-        .next()
 }

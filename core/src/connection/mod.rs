@@ -12,6 +12,7 @@ mod confirming;
 mod discovery;
 mod flight;
 mod handshake;
+mod info;
 mod life;
 mod replies;
 mod requests;

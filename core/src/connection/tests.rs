@@ -91,14 +91,19 @@ fn one() -> ConfigBuilder {
     Config::builder(["redis://a"]).request_timeout(ms(50))
 }
 
-/// All replies of a handshake in RESP 3, with this answer to the first script.
+/// All replies of a handshake in RESP 3, with this answer to the first script. There is no marker
+/// of the restart guard.
 fn greeting(first_sha: &str) -> Vec<u8> {
+    format!("{}_\r\n", greeting_until_the_scripts(first_sha)).into_bytes()
+}
+
+fn greeting_until_the_scripts(first_sha: &str) -> String {
     let mut replies = "%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$0\r\n\r\n$0\r\n\r\n".to_owned();
     replies += "-ERR unknown subcommand 'SETINFO'\r\n+OK\r\n";
     for sha in [first_sha, crate::wire::EXTEND.sha1_hex, UNDO.sha1_hex] {
         replies += &format!("$40\r\n{sha}\r\n");
     }
-    replies.into_bytes()
+    replies
 }
 
 /// A request whose token and round are this number.

@@ -24,6 +24,16 @@ pub enum Warning {
     /// Declare all replicas with `replicas=` in the URL
     /// ([`Endpoint::with_replicas`](crate::Endpoint::with_replicas)), or detach them.
     UndeclaredReplicas,
+    /// Other clients use the restart guard on this master, and this client does not: the master had
+    /// the guard's marker when the connection was opened. One client without the guard voids it for
+    /// all, because a master in quarantine votes for it, so two clients may hold one lock. Turn the
+    /// guard on in every client
+    /// ([`ConfigBuilder::restart_guard`](crate::ConfigBuilder::restart_guard)). If no client uses
+    /// it any more, delete the marker ([`Fleet::MARKER`](crate::Fleet::MARKER)) on all masters.
+    ///
+    /// A marker that is written later is noticed at the next connection. One that this user may not
+    /// read is not noticed. A client with the guard does not notice clients without it.
+    NoRestartGuard,
     /// Another server answers now, although the former one did not restart: both were up at the
     /// same time. Several servers behind one name are several masters, and clients that reach
     /// different ones do not exclude each other. Give each server its own name. After a failover,

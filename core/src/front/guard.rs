@@ -80,7 +80,8 @@ impl Guard {
     }
 
     /// Returns the token that the masters keep. It is a secret: any process that knows it can
-    /// release the lock.
+    /// release the lock. [`Guard::ties`] does not report copies of it, so give a process that is to
+    /// act for the lock its [`resumption`](Self::resumption) instead.
     pub fn token(&self) -> Token {
         self.proof.token
     }

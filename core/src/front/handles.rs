@@ -13,77 +13,78 @@ use crate::protocol::{LossCause, Resumption};
 
 /// Counts the guards of one lock. The last one to leave ends the lock.
 pub(super) struct Handles {
-    /// The number of handles, which stays zero once the last one has left, and the bit [`CLOSED`]:
-    /// a writer's lock has become a reader's.
-    count: AtomicUsize,
-    resumption_was_read: AtomicBool,
-    was_resumed: AtomicBool,
+    /// The number of handles, which stays zero once the last one has left, and the flags
+    /// [`CLOSED`], [`COPIED`] and [`RESUMED`]. They are one word, so that no handle can join, copy
+    /// the resumption and leave between a look at one of them and a decision about another.
+    word: AtomicUsize,
     renewal_was_stopped: AtomicBool,
 }
 
-/// A bit of the count: far above any number of handles that fits in memory.
+/// A writer's lock has become a reader's.
 const CLOSED: usize = 1 << (usize::BITS - 1);
+/// [`Guard::resumption`] was called on a handle.
+const COPIED: usize = CLOSED >> 1;
+/// The lock was resumed with a token that another guard had before.
+const RESUMED: usize = CLOSED >> 2;
+/// The bits of the count: far more than handles that fit in memory.
+const COUNT: usize = RESUMED - 1;
 
 impl Handles {
     /// The handle of the caller that acquires the lock.
     pub(super) fn one() -> Self {
-        Self {
-            count: AtomicUsize::new(1),
-            resumption_was_read: AtomicBool::new(false),
-            was_resumed: AtomicBool::new(false),
-            renewal_was_stopped: AtomicBool::new(false),
-        }
+        Self { word: AtomicUsize::new(1), renewal_was_stopped: AtomicBool::new(false) }
     }
 
     /// Adds a handle. Returns `false` if the last one has left: then the lock is over, whatever its
     /// release finds. It also returns `false` if it has become a reader's lock, unless the handle
     /// is for a reader.
     pub(super) fn join(&self, as_reader: bool) -> bool {
-        let may_join = |count: usize| count & !CLOSED != 0 && (as_reader || count & CLOSED == 0);
-        let add = |count| may_join(count).then_some(count + 1);
-        self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
+        let may_join = |word: usize| word & COUNT != 0 && (as_reader || word & CLOSED == 0);
+        let add = |word| may_join(word).then_some(word + 1);
+        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
     }
 
     /// Removes a handle and returns how many others there are. If it returns zero, the caller must
     /// release the lock.
     pub(super) fn leave(&self) -> usize {
-        (self.count.fetch_sub(1, Ordering::AcqRel) - 1) & !CLOSED
+        (self.word.fetch_sub(1, Ordering::AcqRel) & COUNT) - 1
     }
 
     /// Adds a handle beside an existing one.
     fn add(&self) {
-        self.count.fetch_add(1, Ordering::AcqRel);
+        self.word.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Turns the lock into a reader's. Fails if there are other handles.
+    /// Turns the lock into a reader's. Fails if anything besides one handle can act for it: see
+    /// [`Ties`].
     pub(super) fn close(&self) -> bool {
-        self.count.compare_exchange(1, 1 | CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.word.compare_exchange(1, 1 | CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Removes the only handle, so that no other can join it. If there are others, fails with their
-    /// number.
-    pub(super) fn leave_alone(&self) -> Result<(), usize> {
-        let take = |count: usize| (count & !CLOSED == 1).then_some(0);
-        let left = self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
-        left.map(drop).map_err(|count| (count & !CLOSED).saturating_sub(1))
-    }
-
-    fn count(&self) -> usize {
-        self.count.load(Ordering::Acquire) & !CLOSED
+    /// Removes the only handle, so that no other can join it, and returns what else can act for the
+    /// lock from then on. If there are other handles, fails with their number.
+    pub(super) fn leave_alone(&self) -> Result<Ties, usize> {
+        let take = |word: usize| (word & COUNT == 1).then_some(word - 1);
+        let left = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        left.map(ties).map_err(|word| ties(word).other_handles)
     }
 
     /// Whether the lock has a handle.
     pub(super) fn is_any(&self) -> bool {
-        self.count() > 0
+        self.word.load(Ordering::Acquire) & COUNT > 0
     }
 
-    /// The lock was resumed with a token that another guard had before.
+    fn ties(&self) -> Ties {
+        ties(self.word.load(Ordering::Acquire))
+    }
+
     pub(super) fn note_resumed(&self) {
-        self.was_resumed.store(true, Ordering::Relaxed);
+        self.word.fetch_or(RESUMED, Ordering::AcqRel);
     }
 
+    /// The caller has a handle, and keeps it until it has read the resumption.
     pub(super) fn note_resumption_read(&self) {
-        self.resumption_was_read.store(true, Ordering::Relaxed);
+        self.word.fetch_or(COPIED, Ordering::AcqRel);
     }
 
     pub(super) fn note_renewal_stopped(&self) {
@@ -92,6 +93,15 @@ impl Handles {
 
     pub(super) fn is_renewal_stopped(&self) -> bool {
         self.renewal_was_stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// What a word of [`Handles`] says to one of the handles.
+fn ties(word: usize) -> Ties {
+    Ties {
+        other_handles: (word & COUNT).saturating_sub(1),
+        resumption_read: word & COPIED != 0,
+        resumed: word & RESUMED != 0,
     }
 }
 
@@ -146,12 +156,7 @@ impl Guard {
     /// [`Guard::hand_over`] needs a lock with a single handle. The number of handles is a snapshot
     /// if other threads use an [`Owner`](super::Owner) of the lock.
     pub fn ties(&self) -> Ties {
-        let handles = &self.watch.slot.handles;
-        Ties {
-            other_handles: handles.count().saturating_sub(1),
-            resumption_read: handles.resumption_was_read.load(Ordering::Relaxed),
-            resumed: handles.was_resumed.load(Ordering::Relaxed),
-        }
+        self.watch.slot.handles.ties()
     }
 
     /// Hands the lock over to another process or another locker. Renewal ends and the keys stay.

@@ -306,21 +306,7 @@ impl Change {
             }
             Self::Up { warnings } => {
                 tell!(INFO, "quorlock.master.up", "master up", { server.address = address, server.port = port });
-                for warning in warnings {
-                    if warning == Warning::UndeclaredReplicas {
-                        tell!(WARN, "quorlock.master.undeclared_replicas", "master has replicas that its URL does not declare, so the restart guard does not cover their promotion: add replicas=", {
-                            server.address = address, server.port = port, quorlock.warning = ?warning
-                        });
-                    } else if warning == Warning::OtherServer {
-                        tell!(WARN, "quorlock.master.other_server", "another server answers now, and the old one did not restart: both were up at once", {
-                            server.address = address, server.port = port, quorlock.warning = ?warning
-                        });
-                    } else {
-                        tell!(WARN, "quorlock.master.denied", "master denies a command that Quorlock can do without", {
-                            server.address = address, server.port = port, quorlock.warning = ?warning
-                        });
-                    }
-                }
+                warnings.into_iter().for_each(|warning| warn(warning, address, port));
             }
             Self::Down(cause) => {
                 tell!(WARN, "quorlock.master.down", "master down", {
@@ -332,6 +318,31 @@ impl Change {
                     server.address = address, server.port = port, quorlock.quarantine_ms = millis(until.since(host.now()))
                 });
             }
+        }
+    }
+}
+
+fn warn(warning: Warning, address: &str, port: Option<u16>) {
+    match warning {
+        Warning::UndeclaredReplicas => {
+            tell!(WARN, "quorlock.master.undeclared_replicas", "master has replicas that its URL does not declare, so the restart guard does not cover their promotion: add replicas=", {
+                server.address = address, server.port = port, quorlock.warning = ?warning
+            });
+        }
+        Warning::NoRestartGuard => {
+            tell!(WARN, "quorlock.master.no_restart_guard", "other clients use the restart guard on this master and this client does not, which voids it for all: turn it on in every client", {
+                server.address = address, server.port = port, quorlock.warning = ?warning
+            });
+        }
+        Warning::OtherServer => {
+            tell!(WARN, "quorlock.master.other_server", "another server answers now, and the old one did not restart: both were up at once", {
+                server.address = address, server.port = port, quorlock.warning = ?warning
+            });
+        }
+        _ => {
+            tell!(WARN, "quorlock.master.denied", "master denies a command that Quorlock can do without", {
+                server.address = address, server.port = port, quorlock.warning = ?warning
+            });
         }
     }
 }

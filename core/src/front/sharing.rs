@@ -80,16 +80,15 @@ impl Guard {
     /// [`resumption`](Guard::resumption), or, if it was resumed, the one that handed it over.
     /// Returns the guard, too, if the lock was lost.
     pub fn downgrade(self) -> Result<ReadGuard, WriteGuard> {
-        let handles = &self.watch.slot.handles;
-        if self.watch.is_forked() || !self.ties().is_none() || !handles.close() {
+        if self.watch.is_forked() {
             return Err(self);
         }
-        let id = self.id;
-        if self.watch.handle.0.command(|engine, now| engine.machine.downgrade(id, now)) {
-            Ok(ReadGuard(self))
-        } else {
-            Err(self)
-        }
+        let (id, handles) = (self.id, &self.watch.slot.handles);
+        // Both under the machine's mutex: an owner's reader may join as soon as the handles are
+        // closed, and must not read a writer's resumption.
+        let is_done =
+            self.watch.handle.0.command(|engine, now| handles.close() && engine.machine.downgrade(id, now));
+        if is_done { Ok(ReadGuard(self)) } else { Err(self) }
     }
 }
 

@@ -195,6 +195,13 @@ impl Slot {
         })
     }
 
+    /// Leaves a grant that a poll has returned to the next poll, unless another outcome has come.
+    pub(super) fn put_grant_back(&self, woken: &mut Woken) {
+        let mut inner = lock(&self.inner);
+        inner.outcome.get_or_insert(Outcome::Acquired(Ok(())));
+        inner.wake_all(woken);
+    }
+
     /// Wakes all waiters, so that they look at a change outside this slot.
     pub(super) fn wake_all(&self, woken: &mut Woken) {
         lock(&self.inner).wake_all(woken);

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Wake, Waker};
 
-use quorlock_core::Config;
 use quorlock_core::front::{Guard, Locker};
+use quorlock_core::{Config, Fleet};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::set_global_default;
@@ -313,6 +313,18 @@ fn replicas_of_a_guarded_master_are_reported() {
         driver.settle();
         let told = capture.events("quorlock.master.undeclared_replicas");
         assert_eq!((told[0].level, told[0].field("quorlock.warning")), (Level::WARN, "UndeclaredReplicas"));
+        assert!(capture.events("quorlock.master.denied").is_empty());
+    });
+}
+
+#[test]
+fn a_client_without_the_restart_guard_that_others_use_is_reported() {
+    observed(|capture| {
+        let (_locker, driver) = Driver::over(Config::new(["redis://master0"]).unwrap(), true);
+        driver.with_master(0, |master| master.hold(0, Fleet::MARKER.as_bytes(), b"id 1 2 60000 3", None));
+        driver.settle();
+        let told = capture.events("quorlock.master.no_restart_guard");
+        assert_eq!((told[0].level, told[0].field("quorlock.warning")), (Level::WARN, "NoRestartGuard"));
         assert!(capture.events("quorlock.master.denied").is_empty());
     });
 }

@@ -2,7 +2,7 @@
 
 use quorlock_core::{
     Acquire, AcquireError, Cause, ConfigBuilder, Event, MasterState, ReleaseOutcome, Resource, Target,
-    Targets,
+    Targets, Warning,
 };
 use quorlock_sim::Slot;
 
@@ -61,6 +61,16 @@ fn every_kind_of_lock_is_granted_extended_inspected_and_released_in_one_slot() {
             assert_eq!(world.next_event(), released, "{targets:?}");
         }
     }
+}
+
+#[test]
+fn a_client_without_the_restart_guard_looks_for_a_marker_with_its_tag() {
+    let mut world = owners(urls(1, "").restart_guard(ms(20_000)));
+    assert_eq!(names(&world.masters[0], &world), ["{q0}quorlock:restart-guard"]);
+    world.add_node(urls(1, "").build().unwrap(), 2);
+    world.pump();
+    let state = world.nodes[1].machine.masters().next().unwrap().1;
+    assert_eq!(state, MasterState::Ready { warnings: vec![Warning::NoRestartGuard] });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The opening of a connection.
 
-use quorlock_core::{AcquireError, Cause, Config, MasterState, ServerError, Warning};
+use quorlock_core::{AcquireError, Cause, Config, Fleet, MasterState, ServerError, Warning};
 
 use quorlock_sim::Dialect;
 
@@ -26,7 +26,10 @@ fn the_handshake_is_one_write_with_everything_in_it() {
     let world = greeted_by("redis://user:secret@a/5", |master| master.server.add_user("user", "secret"));
     assert_eq!(world.nodes[0].writes[0], 1);
     let names: Vec<_> = world.masters[0].executed.iter().map(|(_, name, _)| *name).collect();
-    assert_eq!(names, ["HELLO", "SELECT", "INFO", "INFO", "CLIENT", "CLIENT", "SCRIPT", "SCRIPT", "SCRIPT"]);
+    assert_eq!(
+        names,
+        ["HELLO", "SELECT", "INFO", "INFO", "CLIENT", "CLIENT", "SCRIPT", "SCRIPT", "SCRIPT", "GET"]
+    );
     let written = String::from_utf8(world.nodes[0].written.clone()).unwrap();
     assert!(written.contains("AUTH\r\n$4\r\nuser\r\n$6\r\nsecret\r\n$7\r\nSETNAME\r\n$4\r\ntest\r\n"));
     let info = format!(
@@ -150,6 +153,50 @@ fn a_denied_optional_command_is_a_warning() {
         master.fails("CLIENT", noperm);
     });
     assert_eq!(states(&world), [ready(&[Warning::ClientDenied])]);
+}
+
+/// A master whose database 5 has the restart guard's marker of other clients.
+fn marked(master: &mut super::world::Master) {
+    master.server.hold(5, Fleet::MARKER.as_bytes(), b"id 1 2 60000 3", None);
+}
+
+#[test]
+fn a_client_without_the_restart_guard_is_warned_of_a_marker_in_its_database_and_still_gets_votes() {
+    for knows_hello in [true, false] {
+        let mut world = greeted_by("redis://a/5", |master| {
+            master.server.set_knows_hello(knows_hello);
+            marked(master);
+        });
+        assert_eq!(states(&world), [ready(&[Warning::NoRestartGuard])]);
+        world.hold(&one_try());
+    }
+    assert_eq!(states(&greeted_by("redis://a/4", marked)), [ready(&[])]);
+}
+
+#[test]
+fn a_marker_that_is_written_later_is_noticed_at_the_next_connection() {
+    let mut world = greeted_by("redis://a/5", |_| ());
+    world.each(marked);
+    world.hold(&one_try());
+    assert_eq!((states(&world), world.masters[0].count("GET")), (vec![ready(&[])], 1));
+    world.cut(0, 0);
+    world.pass(ms(50));
+    assert_eq!(states(&world), [ready(&[Warning::NoRestartGuard])]);
+}
+
+#[test]
+fn a_marker_that_cannot_be_read_causes_no_warning_and_keeps_no_master_from_voting() {
+    for text in [
+        "NOPERM this user has no permissions to access one of the keys used as arguments",
+        "WRONGTYPE Operation against a key holding the wrong kind of value",
+    ] {
+        let mut world = greeted_by("redis://a/5", |master| {
+            marked(master);
+            master.fails("GET", text);
+        });
+        assert_eq!(states(&world), [ready(&[])], "{text}");
+        world.hold(&one_try());
+    }
 }
 
 #[test]

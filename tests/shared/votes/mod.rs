@@ -1,11 +1,11 @@
-//! The table of votes: every request whose answer somebody counts, on a server with every history,
+//! The table of votes: every request whose answer a client counts, on a server with every history,
 //! in every configuration.
 //!
 //! The rule (ARCHITECTURE.md, "One rule for a vote"): *a yes of a server to a token may be counted
 //! during a span only if no yes of the same server, of a server whose data it has, or of a server
 //! whose seat it took, to a conflicting claim can be counted at any instant of that span; and the
-//! token's key is there for the whole span.* [`may_count`] is that rule, for somebody who knows
-//! everything.
+//! token's key is there for the whole span.* [`may_count`] is that rule for an observer who knows
+//! the whole history.
 //!
 //! There are three seats, and the last one is *the seat*: its server has the history. Our client
 //! reaches the first seat and the last one, so it succeeds only if it counts the seat. A rival does
@@ -14,9 +14,9 @@
 //! of its own:
 //!
 //! 1. Our client has its locks, with the vote of the seat ([`Prior::Ours`]) or no longer with it
-//!    ([`Prior::Rivals`]): it has not reached the seat for longer than its TTL. A lock to be resumed
-//!    was released there, and the release has not reached the first seat. Then the rival has the
-//!    vote of the seat, and its request to the second seat is on its way.
+//!    ([`Prior::Rivals`]): it has not reached the seat for longer than its TTL. A lock to be
+//!    resumed was released there, and the release has not reached the first seat. Then the rival
+//!    has the vote of the seat, and its request to the second seat is on its way.
 //! 2. The history happens.
 //! 3. Our client asks the first seat and the last one, and either counts the answer or not.
 //! 4. Where our keys were, a newcomer asks the seats that the rival uses. Later our keys on the

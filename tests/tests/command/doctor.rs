@@ -73,11 +73,27 @@ fn masters_that_forget_need_the_restart_guard() {
     assert_eq!(call(&masters, &["bootstrap", "--restart-guard", "1m"], None).code, Some(0));
     let told = call(&masters, &["doctor"], None);
     assert_eq!(told.code, Some(0), "{}", told.out);
+    let expected = "holds: in use, for 60.0 s; one client without it voids it for all: give every client the same --restart-guard";
+    assert_eq!(promise(&told, "restart guard"), expected);
     let told = call(&masters, &["doctor", "--restart-guard", "2m"], None);
     assert_eq!(told.code, Some(1), "{}", told.out);
     assert!(promise(&told, "restart guard").contains("its clients use another guard: "), "{}", told.out);
     let told = doctor(&["--restart-guard", "1m"], &masters.urls()[..1]);
     assert!(promise(&told, "exclusion").contains("another number of masters: "), "{}", told.out);
+}
+
+#[test]
+fn a_restart_guard_that_clients_use_on_a_minority_of_the_masters_is_reported() {
+    let masters = masters(3);
+    masters[0].command(&["SET", "quorlock:restart-guard", "ab12 5000 65000 60000 3"]);
+    let told = call(&masters, &["doctor"], None);
+    assert_eq!(told.code, Some(1), "{}", told.out);
+    let expected = format!(
+        "DOES NOT HOLD: some clients use it, and one client without it voids it for all: {} (60.0 s)",
+        masters[0].address()
+    );
+    assert_eq!(promise(&told, "restart guard"), expected);
+    assert!(told.out.contains("- give every client the same --restart-guard, or delete the markers"));
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub(super) fn guarded_greeting() -> Vec<u8> {
 
 /// The same if these scripts are loaded for requests and for extensions.
 fn greeting_with(acquire: &Script, extend: &Script) -> Vec<u8> {
-    let replies = String::from_utf8(greeting(RELEASE.sha1_hex)).unwrap();
+    let replies = greeting_until_the_scripts(RELEASE.sha1_hex);
     let replies = replies.replace(crate::wire::EXTEND.sha1_hex, extend.sha1_hex);
     format!("{replies}$40\r\n{}\r\n$0\r\n\r\n", acquire.sha1_hex).into_bytes()
 }

@@ -149,8 +149,10 @@ impl Waiting {
         let took = self.joint.with(|entries| {
             let Seeker { slot, since, targets, .. } = entries.seeker(granted)?;
             let (slot, since, targets) = (Arc::clone(slot), *since, targets.clone());
-            // A lost lock remains the owner's until its last handle has gone.
+            // A lost lock remains the owner's until its last handle has gone. That may be before
+            // the next look, which then needs this grant.
             if entries.holds_any(&targets) {
+                slot.put_grant_back(&mut woken);
                 return None;
             }
             let (proof, grant) = take(granted, &slot, since)?;

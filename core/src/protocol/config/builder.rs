@@ -210,10 +210,12 @@ impl ConfigBuilder {
     ///
     /// Every client of these masters must use the guard with the same TTL and the same number of
     /// masters. A master whose marker ([`Fleet::MARKER`]) says otherwise is a configuration error,
-    /// and no lock is granted. Masters that are new to the guard do not vote for `longest_ttl`
-    /// after the first connection either, unless
-    /// [`Locker::bootstrap`](crate::front::Locker::bootstrap) declares that nothing can be locked
-    /// yet.
+    /// and no lock is granted. One client without the guard voids it for all. That client has the
+    /// warning [`Warning::NoRestartGuard`](crate::Warning), and the others do not notice it.
+    ///
+    /// Masters that are new to the guard do not vote for `longest_ttl` after the first connection
+    /// either, unless [`Locker::bootstrap`](crate::front::Locker::bootstrap) declares that nothing
+    /// can be locked yet.
     ///
     /// To change the TTL or the masters: end all clients, wait for the longest TTL that they used,
     /// delete the marker on every master, and start the clients with the new settings. They wait

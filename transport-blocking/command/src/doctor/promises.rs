@@ -81,6 +81,7 @@ const NO_EVICTION: &str = "set maxmemory-policy to noeviction, or no maxmemory";
 const KEEP: &str = "set appendonly yes and appendfsync always there";
 const KEEP_OR_GUARD: &str =
     "set appendonly yes and appendfsync always there, or give all clients --restart-guard";
+const GUARD_ALL: &str = "give every client the same --restart-guard";
 const GRANT: &str = "grant these commands: the page about masters has a rule for each kind of lock";
 const LET_ASK: &str =
     "allow +info, and run this as a user that may query permissions (+eval, or +acl|dryrun)";
@@ -226,10 +227,25 @@ fn restart_guard(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
     against_guard(survey, &mut findings);
     let text = match survey.guard_in_use() {
-        Some(longest) => format!("in use, for {}", spoken(longest)),
-        None => "not in use; these masters allow it".to_owned(),
+        Some(longest) => {
+            format!("in use, for {}; one client without it voids it for all: {GUARD_ALL}", spoken(longest))
+        }
+        None => {
+            used_by_others(survey, &mut findings);
+            "not in use; these masters allow it".to_owned()
+        }
     };
     findings.judge("restart guard", &text)
+}
+
+/// Masters on which some client uses the guard, although it does not count as used.
+fn used_by_others(survey: &Survey, findings: &mut Findings) {
+    let marked = survey.those(|_, facts| match facts.marker {
+        Marker::Present { longest, .. } => Some(spoken(longest)),
+        Marker::Absent | Marker::Unknown => None,
+    });
+    let what = "some clients use it, and one client without it voids it for all";
+    findings.broken(what, &marked, &format!("{GUARD_ALL}, or delete the markers if none uses it any more"));
 }
 
 fn fencing(survey: &Survey) -> Promise {
