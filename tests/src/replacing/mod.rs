@@ -1,5 +1,5 @@
-//! Dead masters that are replaced by others in the lists of clients that are restarted one after the
-//! other.
+//! Dead masters that are replaced by others in the lists of clients, which are restarted one after
+//! the other.
 //!
 //! * [`Story`] is a short scene for each order of steps, the right one and wrong ones. It scripts
 //!   which master refuses whom, so that a wrong order always has two holders.

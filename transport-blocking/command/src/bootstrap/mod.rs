@@ -83,11 +83,11 @@ fn warn_of_unlooked(looks: &Looks, output: &Output) {
         let why = match look {
             Ok(Traces::Votes | Traces::Key(_) | Traces::Nothing) => continue,
             Ok(Traces::Denied(error)) => format!("SCAN: {error}"),
-            Ok(Traces::TooMany) => "too many keys: only some were looked at".to_owned(),
+            Ok(Traces::TooMany) => "it has too many keys".to_owned(),
             Err(cause) => cause.to_string(),
         };
         let master = master.to_string();
-        let text = format!("{master} was not searched for signs of earlier use ({why})");
+        let text = format!("{master} was not fully searched for signs of earlier use ({why})");
         output.record(Level::Warning, "not_searched", &text, &[("master", JsonValue::Text(&master))]);
     }
 }

@@ -22,9 +22,10 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// The report, and the exit code.
 pub(super) fn report(arguments: &DoctorArguments, named: &Replacing) -> Result<(String, u8), Refusal> {
     let config = config(arguments)?;
-    let Places { old, place, masters } = Places::of(config.masters(), named)?;
+    let Places { old, masters } = Places::of(config.masters(), named)?;
     let old = [old];
     prepare(&config, &old)?;
+    let place = masters.len() - 1;
     let survey = survey(&config, masters, arguments)?;
     let answers = asking::all(&old, config.security(), WITHIN, |master, security, ends| {
         asking::find(master, security, "quorlock-doctor", ends).map(|_| ())
@@ -37,11 +38,11 @@ pub(super) fn report(arguments: &DoctorArguments, named: &Replacing) -> Result<(
     Ok((if arguments.json { json::line(&verdict) } else { verdict.text() }, code))
 }
 
-/// The old master, and the clients' masters with the new one in its place.
+/// The old master, and the clients' masters without it.
 struct Places {
     old: Endpoint,
-    /// The place of the new master among the masters.
-    place: usize,
+    /// The new one is the last. So if it is the same server as another one, it is the one that has
+    /// no vote.
     masters: Vec<Endpoint>,
 }
 
@@ -99,10 +100,9 @@ impl Places {
             ));
         }
         let mut masters = list.to_vec();
-        if let Some(master) = masters.get_mut(place) {
-            *master = new;
-        }
-        Ok(Self { old, place, masters })
+        masters.remove(place);
+        masters.push(new);
+        Ok(Self { old, masters })
     }
 }
 
@@ -257,7 +257,9 @@ fn about_new<'a>(
         None => return (String::new(), None),
     };
     if let Some(objection) = survey.objection(place) {
+        // Its marker may be that of a server that is in use.
         against.push(format!("the new master has no vote ({objection})"));
+        return (objection, None);
     }
     let lasts = longest.map(|longest| format!(", and lasts {}", spoken(longest))).unwrap_or_default();
     let begins = format!("its quarantine begins when the first client asks it{lasts}");
