@@ -36,6 +36,11 @@ fn a_successor_that_was_tried_before_the_old_master_was_off_has_two_holders() {
 }
 
 #[test]
+fn a_successor_whose_quarantine_begins_anew_is_as_good_as_one_that_was_not_tried() {
+    assert_eq!(tell(Story::BegunAnew, 1).violations, []);
+}
+
+#[test]
 fn an_old_master_that_comes_back_has_two_holders() {
     assert_two_holders(Story::OldReturns, 2);
 }

@@ -32,6 +32,8 @@ pub enum Story {
     Right,
     /// A trial client has named the successor while the old master still voted.
     TriedBefore,
+    /// The same, but the successor's marker is deleted once the old master is off.
+    BegunAnew,
     /// The old master is started again, for clients that still have it.
     OldReturns,
     /// Two clients name different successors of one dead master, each in the right order.
@@ -50,15 +52,27 @@ pub struct Told {
 }
 
 impl Story {
-    /// All wrong orders.
-    pub const WRONG: &[Self] =
-        &[Self::TriedBefore, Self::OldReturns, Self::TwoSuccessors, Self::Bootstrapped];
+    /// All orders.
+    pub const ALL: &[Self] = &[
+        Self::Right,
+        Self::TriedBefore,
+        Self::BegunAnew,
+        Self::OldReturns,
+        Self::TwoSuccessors,
+        Self::Bootstrapped,
+    ];
+
+    /// Whether no lock has two holders.
+    pub fn is_right(self) -> bool {
+        matches!(self, Self::Right | Self::BegunAnew)
+    }
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Right => "the right order",
             Self::TriedBefore => "the successor was tried before the old master was off",
+            Self::BegunAnew => "the same, and its quarantine began anew",
             Self::OldReturns => "the old master comes back",
             Self::TwoSuccessors => "two successors of one master",
             Self::Bootstrapped => "a bootstrap after a loss of all masters",
@@ -76,6 +90,7 @@ impl Story {
         let overlap = match self {
             Self::Right => scene.right(&clients),
             Self::TriedBefore => scene.tried_before(&clients),
+            Self::BegunAnew => scene.begun_anew(&clients),
             Self::OldReturns => scene.old_returns(&clients),
             Self::TwoSuccessors => scene.two_successors(&clients),
             Self::Bootstrapped => scene.bootstrapped(&clients),
@@ -141,6 +156,24 @@ impl Scene<'_> {
         let first = self.lock_without(2, || clients.lock("old", &old));
         self.servers[1].kill();
         let second = clients.lock("new", &self.open([0, 3, 2]));
+        together(&first, &second)
+    }
+
+    fn begun_anew(&self, clients: &Clients<'_>) -> Duration {
+        let old = self.bootstrapped_clients();
+        let trial = self.open([0, 3, 2]);
+        self.await_vote(3, &trial);
+        drop(trial);
+        let first = self.lock_without(2, || clients.lock("old", &old));
+        self.servers[1].kill();
+        assert!(self.servers[3].del(Fleet::MARKER), "the successor has a marker");
+        let new = self.open([0, 3, 2]);
+        // It is granted once the first lock has run out.
+        let second = loop {
+            if let Some(held) = clients.try_lock("new", &new) {
+                break held;
+            }
+        };
         together(&first, &second)
     }
 
@@ -234,12 +267,17 @@ impl<'a> Clients<'a> {
         held.unwrap_or_else(|error| panic!("{client} gets the lock: {error}"))
     }
 
-    fn assert_refused(&self, client: &str, locker: &Locker) {
+    /// The lock, if it is granted at once.
+    fn try_lock(&self, client: &str, locker: &Locker) -> Option<Holding<'a>> {
         match self.account.seek(client, JOB, LONGEST, locker.try_lock(JOB)) {
-            Err(AcquireError::HeldByAnother(_) | AcquireError::NoQuorum(_)) => {}
+            Ok(held) => Some(held),
+            Err(AcquireError::HeldByAnother(_) | AcquireError::NoQuorum(_)) => None,
             Err(error) => panic!("{client}: {error}"),
-            Ok(_) => panic!("{client} got a lock that another client holds"),
         }
+    }
+
+    fn assert_refused(&self, client: &str, locker: &Locker) {
+        assert!(self.try_lock(client, locker).is_none(), "{client} got a lock that another client holds");
     }
 }
 

@@ -198,6 +198,21 @@ fn a_successor_without_a_url_gets_the_other_settings_of_the_old_master() {
 }
 
 #[test]
+fn the_replicas_of_an_old_master_must_be_off_too() {
+    let (masters, new) = scene();
+    let [a, old, c] = [&masters[0], &masters[1], &masters[2]];
+    old.kill();
+    let join = if old.url().contains('?') { '&' } else { '?' };
+    let list = [a.url(), format!("{}{join}replicas=1", old.url()), c.url()].join(",");
+    let replacing = format!("{}={}", old.address(), new.address());
+    let mut command = quorlock(&["doctor", "--replacing", &replacing, "--restart-guard", "1m"]);
+    let told = Running::of(command.env("QUORLOCK_MASTERS", list)).end();
+    let part = format!("  - the same holds for all replicas of {}: its whole group is off", old.address());
+    assert_told(&told, 0, &[part]);
+    assert!(!doctor(&[a, old, c], old, &new, &[]).out.contains("replicas of"));
+}
+
+#[test]
 fn invalid_replacements_exit_with_64_and_say_what_to_do() {
     // Nothing is asked, so nothing listens here.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

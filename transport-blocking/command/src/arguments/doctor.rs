@@ -21,7 +21,7 @@ use super::common::{Guarded, Hidden, Masters, Prefix, Terms, resource, url};
 /// --prefix, and the name of a lock with --resource. Passwords are never printed.
 ///
 /// If all masters answer, the command takes about one second. It waits for masters that do not
-/// answer, but never takes longer than nine seconds.
+/// answer, but never takes longer than nine seconds, or twelve with --replacing.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/doctor.txt"))]
 pub(crate) struct DoctorArguments {
