@@ -34,12 +34,15 @@
 #[doc = include_str!("../docs/beyond.md")]
 pub mod beyond {}
 
+/// [doctor]: doctor#to-replace-a-dead-master
 /// [failover]: failover
 #[doc = include_str!("../docs/choosing.md")]
 pub mod choosing {}
 
 /// [doctor]: doctor
 /// [kinds]: kinds
+/// [order]: choosing#to-replace-a-dead-master
+/// [replace]: doctor#to-replace-a-dead-master
 /// [simulate]: simulate
 /// [waiting]: waiting
 #[doc = include_str!("../docs/command.md")]
@@ -65,6 +68,8 @@ pub mod costs {}
 #[doc = include_str!("../docs/deployments.md")]
 pub mod deployments {}
 
+/// [backups]: masters#backups-under-the-restart-guard
+/// [replace]: choosing#to-replace-a-dead-master
 #[doc = include_str!("../docs/doctor.md")]
 pub mod doctor {}
 
@@ -74,6 +79,7 @@ pub mod doctor {}
 pub mod driving {}
 
 /// [masters]: masters#permissions
+/// [replace]: choosing#to-replace-a-dead-master
 #[doc = include_str!("../docs/failover.md")]
 pub mod failover {}
 

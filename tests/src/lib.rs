@@ -16,6 +16,7 @@
 //!   records.
 //! * [`groups`] are servers under sentinels, and clusters, that fail over; [`failover`] makes
 //!   client processes contend on them meanwhile.
+//! * [`replacing`] replaces dead masters while clients run, in the right order and in wrong ones.
 //! * [`one_try`] runs the command while another client holds the lock, also on a machine that is
 //!   kept busy.
 //! * [`secrets`] checks whether any output shows a password, a token or a private key.
@@ -44,6 +45,7 @@ mod ports;
 mod process;
 mod proxy;
 mod random;
+pub mod replacing;
 pub mod secrets;
 mod server;
 mod spawn;

@@ -57,6 +57,8 @@ mod password_file;
 mod prefix;
 #[path = "command/promptness.rs"]
 mod promptness;
+#[path = "command/replacing.rs"]
+mod replacing;
 #[path = "command/restart_guard.rs"]
 mod restart_guard;
 #[path = "command/running.rs"]

@@ -249,7 +249,9 @@ impl Client<'_> {
                 let how = self.hold(&by, &sought, manner, held)?;
                 self.history.note(What::Ended { by, how });
             }
-            Err(error) => self.history.note(What::Refused { by, why: error.to_string() }),
+            Err(error) => {
+                self.history.note(What::Refused { by, why: format!("{}: {error}", error.kind()) });
+            }
         }
         Ok(())
     }

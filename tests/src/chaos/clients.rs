@@ -11,7 +11,8 @@ use crate::transport::Transport;
 #[derive(Debug)]
 pub(crate) struct Clients {
     program: Program,
-    /// The settings of all clients, except those of a single one.
+    /// The settings of all clients, except those of a single one. The name is what all names begin
+    /// with.
     orders: Orders,
     random: Random,
     processes: Vec<ClientProcess>,
@@ -31,7 +32,7 @@ impl Clients {
     fn another(&mut self, place: usize) -> io::Result<ClientProcess> {
         self.started += 1;
         let orders = Orders {
-            name: format!("{}.{}", place + 1, self.started),
+            name: format!("{}{}.{}", self.orders.name, place + 1, self.started),
             seed: self.random.number(),
             transport: self.random.of(Transport::NAMES).to_owned(),
             ..self.orders.clone()
@@ -49,6 +50,16 @@ impl Clients {
 
     pub(crate) fn resume(&self, place: usize, history: &Writer) {
         self.processes[place].resume(history);
+    }
+
+    /// Sets the masters of clients that are started from now on.
+    pub(crate) fn set_masters(&mut self, masters: Vec<String>) {
+        self.orders.masters = masters;
+    }
+
+    /// The names of the clients.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.processes.iter().map(ClientProcess::name)
     }
 
     /// Kills a client and starts another in its place.

@@ -38,6 +38,11 @@ impl ClientProcess {
         Ok(Self { name: orders.name.clone(), child: spawn::spawn(command)? })
     }
 
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Sends SIGSTOP, and waits until the process is stopped.
     pub fn pause(&self, history: &Writer) {
         let pid = self.signal(Signal::STOP);

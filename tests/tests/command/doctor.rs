@@ -98,6 +98,27 @@ fn a_restart_guard_that_clients_use_on_a_minority_of_the_masters_is_reported() {
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn backups_under_the_restart_guard_have_a_remark_that_breaks_no_promise() {
+    let keeps = Fleet::start(2, |options, place| {
+        options.append_only().config(if place == 0 { "repl-backlog-ttl 0" } else { "repl-backlog-ttl 3600" })
+    });
+    let remark = format!(
+        "- set repl-backlog-ttl 0 there, and make backups (redis-cli --rdb) of one master after the other: {}\n",
+        keeps[1].address()
+    );
+    let told = doctor(&["--restart-guard", "1m"], &keeps.urls());
+    assert_eq!(told.code, Some(0), "{}", told.out);
+    assert!(promise(&told, "restart guard").starts_with("holds: "), "{}", told.out);
+    assert!(told.out.contains(&remark), "{}", told.out);
+    let told = doctor(&["--restart-guard", "1m", "--json"], &keeps.urls());
+    assert!(told.out.contains("\"repl_backlog_ttl\":0,") && told.out.contains("\"repl_backlog_ttl\":3600,"));
+    // Without the guard the replication id does not matter.
+    let told = doctor(&[], &keeps.urls());
+    assert!(!told.out.contains("repl-backlog-ttl"), "{}", told.out);
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn a_broken_promise_is_reported_with_its_master_and_its_cure() {
     let full = ServerOptions::new().max_memory("64mb").config("maxmemory-policy allkeys-lru").start();
     let primary = ServerOptions::new().append_only().start();

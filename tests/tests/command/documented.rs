@@ -26,11 +26,15 @@ use crate::binary;
 use crate::running::{Ended, Running};
 
 /// Commands of pages that are not run here, and why.
-const LEFT_OUT: [(&str, &str); 5] = [
+const LEFT_OUT: [(&str, &str); 6] = [
     ("quorlock status nightly-report", "its lock is held at another moment; the tests of status have that"),
     (
         "quorlock doctor --prefix app: --cacert ca.pem redis://a redis://b rediss://c redis://worker:secret@d redis://e",
         "it is about five servers of other versions; doctor_page.rs has that",
+    ),
+    (
+        "quorlock doctor --replacing b:6379=d:6379 redis://a redis://b redis://c",
+        "one of its masters is off; replacing.rs has that",
     ),
     ("quorlock cluster-plan --masters 3 redis://h1:7000", "it is about a cluster; clusters.rs has that"),
     (
@@ -45,6 +49,9 @@ const PROGRAMS: [&str; 1] = ["report.sh"];
 
 /// The hosts that pages name.
 const HOSTS: [&str; 3] = ["a", "b", "c"];
+
+/// A host that help texts name, and that does not answer.
+const ABSENT: &str = "redis://d";
 
 /// The ports that pages name.
 const PORTS: [&str; 3] = ["7001", "7002", "7003"];
@@ -166,11 +173,11 @@ pub(crate) fn with_masters(script: &str, urls: &[String]) -> String {
         }
     }
     for (host, url) in HOSTS.iter().zip(urls) {
-        for end in [" ", ",", "\n"] {
+        for end in [" ", ",", "=", "\n"] {
             script = script.replace(&format!("redis://{host}{end}"), &format!("{url}{end}"));
         }
     }
-    script
+    script.replace(&format!("{ABSENT}\n"), "redis://127.0.0.1:1\n")
 }
 
 /// Runs a script in the directory of the page's programs.

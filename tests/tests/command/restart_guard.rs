@@ -5,6 +5,8 @@ use quorlock_tests::{Fleet, RedisServer, ServerOptions, eventually, master, mast
 use crate::running::{JOB, Running, SHOW, SOON, acquire, call, quorlock, run, start_over};
 
 const GUARD: [&str; 2] = ["--restart-guard", "1m"];
+/// The key of the restart guard's marker.
+const MARKER: &str = quorlock_core::Fleet::MARKER;
 const BOOTSTRAP: [&str; 3] = ["bootstrap", "--restart-guard", "1m"];
 
 /// Three masters that vote.
@@ -12,9 +14,13 @@ const BOOTSTRAP: [&str; 3] = ["bootstrap", "--restart-guard", "1m"];
 fn voting() -> Fleet {
     let masters = masters(3);
     let told = call(&masters, &BOOTSTRAP, None);
-    assert_eq!((told.code, told.out.as_str(), told.err.as_str()), (Some(0), "", ""));
+    assert_eq!((told.code, told.out.as_str()), (Some(0), ""), "{}", told.err);
+    assert!(told.err.ends_with(RESTS_ON), "{}", told.err);
     masters
 }
+
+/// What a bootstrap says when the masters did not vote before.
+const RESTS_ON: &str = "quorlock: all masters vote now. That rests on you: no client has held a lock on them within the last 60.0 s\n";
 
 fn quarantined(master: &RedisServer) -> String {
     format!("{} quarantined for ", master.address())
@@ -32,10 +38,11 @@ fn new_masters_refuse_until_a_bootstrap() {
         assert!(refused.err.contains(" quarantined for "), "{}", refused.err);
     }
 
-    for _ in 0..2 {
-        let told = call(&masters, &[&BOOTSTRAP[..], &["-v"]].concat(), None);
-        assert_eq!((told.code, told.err.as_str()), (Some(0), "quorlock: all masters vote\n"));
-    }
+    let told = call(&masters, &BOOTSTRAP, None);
+    assert_eq!(told.code, Some(0));
+    assert!(told.err.ends_with(RESTS_ON), "{}", told.err);
+    let told = call(&masters, &[&BOOTSTRAP[..], &["-v"]].concat(), None);
+    assert_eq!((told.code, told.err.as_str()), (Some(0), "quorlock: all masters vote\n"));
 
     let ended = run(&masters, &[&GUARD[..], &["-n"]].concat(), &SHOW);
     assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), "runs\n", ""));
@@ -92,7 +99,7 @@ fn replicas_are_reported_by_bootstrap_and_status() {
     );
     let told = call(&masters, &BOOTSTRAP, None);
     assert_eq!(told.code, Some(0));
-    assert_eq!(told.err, format!("quorlock: {says}\n"));
+    assert!(told.err.starts_with(&format!("quorlock: {says}\n")), "{}", told.err);
 
     let told = call(&masters, &["status", JOB], None);
     let lines: Vec<_> = told.out.lines().filter(|line| line.contains("promotion")).collect();
@@ -114,6 +121,59 @@ fn a_bootstrap_needs_all_masters() {
     assert!(refused.err.contains(&format!("{} connection refused", masters[2].address())), "{}", refused.err);
     masters[2].restart();
     assert_eq!(call(&masters, &BOOTSTRAP, None).code, Some(0));
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn a_bootstrap_of_masters_that_have_been_used_changes_nothing() {
+    let masters = Fleet::start(2, |options, _| options.config("maxmemory 0"));
+    for (key, said) in [
+        ("quorlock:fence/{job}", "a fencing counter"),
+        // Of another prefix, and with a tag of its own.
+        ("quorlock:fence:{app:user}:mail", "a fencing counter"),
+        ("quorlock:seat:2/{gpu}", "a permit"),
+        ("quorlock:queue/{job}", "a queue"),
+    ] {
+        masters[1].set_nx(key, "1");
+        // Keys of others are beside it.
+        assert!(masters[0].set_nx("job", "of another client"));
+        let refused = call(&masters, &[&BOOTSTRAP[..], &["--json"]].concat(), None);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{}", refused.err);
+        assert!(refused.err.starts_with("{\"event\":\"in_use\",\"level\":\"error\","), "{}", refused.err);
+        let named = format!("{} has {said} ({key})", masters[1].address());
+        assert!(refused.err.contains(&named), "{}", refused.err);
+        assert_eq!(masters.holding(MARKER), 0, "a quarantine has begun");
+        assert!(masters[1].del(key) && masters[0].del("job"));
+    }
+    assert_eq!(call(&masters, &BOOTSTRAP, None).code, Some(0));
+    // Masters that vote are in use, and another bootstrap changes nothing.
+    assert!(masters[0].set_nx("quorlock:fence/{job}", "1"));
+    let told = call(&masters, &BOOTSTRAP, None);
+    assert_eq!((told.code, told.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn a_bootstrap_says_which_masters_it_could_not_search() {
+    let denying = ServerOptions::new().acl_user("app on >hunter2 ~* &* +@all -scan").start();
+    let full = ServerOptions::new().start();
+    let fill = "for key = 1, 450000 do redis.call('SET', key, '') end";
+    full.command(&["EVAL", fill, "0"]);
+    let denied = format!("redis://app:hunter2@{}", denying.address());
+    let searched = full.url();
+    let words = [&BOOTSTRAP[..], &["-m", &denied, "-m", &searched]].concat();
+    let told = Running::of(&mut quorlock(&words)).end();
+    assert_eq!((told.code, told.out.as_str()), (Some(0), ""), "{}", told.err);
+    let unsearched = |master: &RedisServer, why: &str| {
+        format!("{} was not fully searched for signs of earlier use ({why})\n", master.address())
+    };
+    for line in [
+        unsearched(&denying, "SCAN: user lacks a permission (NOPERM)"),
+        unsearched(&full, "it has too many keys"),
+    ] {
+        assert!(told.err.contains(&line), "{}", told.err);
+    }
+    assert!(told.err.ends_with(RESTS_ON), "{}", told.err);
 }
 
 #[test]

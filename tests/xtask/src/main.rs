@@ -23,7 +23,7 @@ cargo xtask search [SCENARIO]      searches every state of a scenario; without o
 cargo xtask servers COMMAND        fetches servers of other versions and runs the tests on them
 cargo xtask PROGRAM [ARGUMENT ...] runs one of the programs below
 
-bench, faults, search, servers, chaos and failover take --help.
+bench, faults, search, servers, chaos, failover and replacing take --help.
 
 Programs:";
 

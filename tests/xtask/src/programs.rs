@@ -14,7 +14,7 @@ pub(crate) struct Program {
 const TESTS: [&str; 5] = ["run", "--release", "-p", "quorlock-tests", "--example"];
 
 /// The programs without a separate entry in the help.
-pub(crate) const ALL: [Program; 7] = [
+pub(crate) const ALL: [Program; 8] = [
     Program {
         name: "busy",
         about: "how long locks take while the host is busy",
@@ -34,6 +34,11 @@ pub(crate) const ALL: [Program; 7] = [
         name: "failover",
         about: "clients contend while primaries fail over",
         cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], TESTS[4], "failover"],
+    },
+    Program {
+        name: "replacing",
+        about: "dead masters are replaced while clients run, in the right order and in wrong ones",
+        cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], TESTS[4], "replacing"],
     },
     Program {
         name: "on-masters",

@@ -20,7 +20,7 @@ pub(crate) use self::claim::Claim;
 pub(crate) use self::cluster_plan::ClusterPlanArguments;
 use self::common::{Masters, Prefix};
 pub(crate) use self::common::{Seek, Terms, Wait};
-pub(crate) use self::doctor::DoctorArguments;
+pub(crate) use self::doctor::{DoctorArguments, Replacing};
 pub(crate) use self::environment::Environment;
 pub(crate) use self::run::RunArguments;
 pub(crate) use self::simulate::{SimulateArguments, WorldOptions};

@@ -173,16 +173,20 @@ pub(crate) struct ForceReleaseArguments {
 /// nothing can be locked yet, so that they vote at once. If all of them vote already, it changes
 /// nothing.
 ///
-/// Use it only if that is true: for masters that no client has used before. If some of them vote
-/// already and others do not, locks may be held; then nothing is changed, and the others vote when
-/// their quarantine is over.
+/// Use it only if that is true: for masters on which no client has held a lock within the time of
+/// --restart-guard. It cannot be found out: a master that has lost all its data looks like a new
+/// one. So never call it after masters have failed, nor for the successor of a dead master.
+///
+/// If a master has keys that Quorlock writes beside locks, such as fencing counters, permits and
+/// queues, of any prefix, it has been used; then nothing is changed. The same holds if some masters
+/// vote already and others do not. The masters vote by themselves when their quarantine is over.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = include_str!("../help/bootstrap.txt"))]
 pub(crate) struct BootstrapArguments {
     /// The longest TTL that any client of these masters uses. All clients must give the same time
     /// and name the same masters
     #[arg(long, value_name = "DURATION", value_parser = duration::parse_positive)]
-    restart_guard: Duration,
+    pub(crate) restart_guard: Duration,
     #[command(flatten)]
     pub(crate) masters: Masters,
     /// Accept masters with this maxmemory-policy too; repeat the option for each policy

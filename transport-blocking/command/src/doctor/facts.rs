@@ -1,13 +1,13 @@
 //! What one master reports about itself. Asking changes nothing.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use quorlock_core::{Address, Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError, Ttl};
+use quorlock_core::{Address, Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError};
 
 use super::clock::{self, Reading};
 use super::encryption::Encryption;
 use super::permissions::{self, Need, Permissions};
-use crate::asking::{self, Found, Reply, words};
+use crate::asking::{self, Found, Info, Marker, Reply, words};
 
 /// The facts that one master reported.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Facts {
     pub(super) append_fsync: Option<String>,
     /// Whether it writes snapshots automatically.
     pub(super) has_snapshots: Option<bool>,
+    /// After how many seconds without replicas it changes its replication id; 0 for never.
+    pub(super) backlog_ttl: Option<u64>,
     /// The restart guard's marker.
     pub(super) marker: Marker,
     /// Whether it notifies this connection of changes, or why not.
@@ -29,43 +31,6 @@ pub(super) struct Facts {
     pub(super) permissions: Permissions,
     /// Its clock, and round trips.
     pub(super) reading: Reading,
-}
-
-/// The facts of INFO.
-#[derive(Debug, Default)]
-pub(super) struct Info {
-    /// `redis`, `valkey` or another name.
-    pub(super) kind: Option<String>,
-    pub(super) version: Option<String>,
-    pub(super) role: Option<String>,
-    pub(super) is_cluster: Option<bool>,
-    /// New at every start of the server.
-    pub(super) run_id: Option<String>,
-    /// New at every start of the server and at every promotion.
-    pub(super) replication_id: Option<String>,
-    pub(super) replicas: Option<u64>,
-    /// Whether each change is appended to a file.
-    pub(super) appends: Option<bool>,
-    /// The limit of its memory in bytes; 0 for none.
-    pub(super) max_memory: Option<u64>,
-    pub(super) eviction: Option<String>,
-}
-
-/// The restart guard's marker.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Marker {
-    /// There is none.
-    Absent,
-    /// It may not be read.
-    Unknown,
-    Present {
-        /// Whether it was written since the last start of the server.
-        is_own: bool,
-        /// The longest TTL of the clients under the guard.
-        longest: Duration,
-        /// How many masters they use.
-        masters: u32,
-    },
 }
 
 /// The text for a master that does not report its persistence.
@@ -124,11 +89,12 @@ pub(super) fn ask(
         words(&["INFO"]),
         words(&["CONFIG", "GET", "appendfsync"]),
         words(&["CONFIG", "GET", "save"]),
+        words(&["CONFIG", "GET", "repl-backlog-ttl"]),
         marker,
         words(&["TIME"]),
     ])?;
-    let [info, append_fsync, save, marker, time] =
-        <[Reply; 5]>::try_from(answers).map_err(|_| Cause::UnexpectedReply)?;
+    let [info, append_fsync, save, backlog_ttl, marker, time] =
+        <[Reply; 6]>::try_from(answers).map_err(|_| Cause::UnexpectedReply)?;
     if let Reply::Error(error) = info {
         if !matches!(error, ServerError::NoPerm | ServerError::UnknownCommand) {
             return Err(Cause::Server(error));
@@ -149,7 +115,8 @@ pub(super) fn ask(
         encryption: master.encryption().as_ref().map(Encryption::of),
         append_fsync: setting(&append_fsync),
         has_snapshots: setting(&save).map(|save| !save.is_empty()),
-        marker: Marker::read(&marker, replication_id, clock::since_1970(&time)),
+        backlog_ttl: setting(&backlog_ttl).and_then(|seconds| seconds.parse().ok()),
+        marker: Marker::read(&marker, replication_id, &time),
         info,
         tracking,
         permissions,
@@ -162,91 +129,5 @@ fn setting(answer: &Reply) -> Option<String> {
     match answer.elements()? {
         [_, value] => value.text(),
         _ => None,
-    }
-}
-
-impl Info {
-    fn read(info: &str) -> Self {
-        let field = |name: &str| {
-            let found = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            found.map(|value| value.trim_end().to_owned()).filter(|value| !value.is_empty())
-        };
-        let number = |name: &str| field(name).and_then(|value| value.parse::<u64>().ok());
-        // Valkey and Redict also report the version of Redis that they are compatible with.
-        let own = ["valkey", "redict"].into_iter().find(|kind| field(&format!("{kind}_version")).is_some());
-        let kind =
-            field("server_name").or_else(|| own.map(str::to_owned)).unwrap_or_else(|| "redis".to_owned());
-        let version = field(&format!("{kind}_version")).or_else(|| field("redis_version"));
-        Self {
-            kind: version.is_some().then_some(kind),
-            version,
-            role: field("role"),
-            is_cluster: number("cluster_enabled").map(|enabled| enabled != 0),
-            run_id: field("run_id"),
-            replication_id: field("master_replid"),
-            replicas: number("connected_slaves"),
-            appends: number("aof_enabled").map(|enabled| enabled != 0),
-            max_memory: number("maxmemory"),
-            eviction: field("maxmemory_policy"),
-        }
-    }
-}
-
-impl Marker {
-    fn read(marker: &Reply, replication_id: Option<&str>, clock: Option<Duration>) -> Self {
-        if *marker == Reply::Null {
-            return Self::Absent;
-        }
-        let read = || {
-            let marker = marker.text()?;
-            let (clock, replication_id) = (clock?, replication_id?);
-            let mut parts = marker.split(' ');
-            let id = parts.next()?;
-            let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());
-            let (born, _, longest, masters) = (number()?, number()?, number()?, number()?);
-            let is_own = id == replication_id && Duration::from_millis(born) <= clock;
-            let longest = Duration::from_millis(longest);
-            let fleet = Fleet::of_marker(Ttl::new(longest).ok()?, u32::try_from(masters).ok()?);
-            Some(Self::Present { is_own, longest, masters: fleet.masters })
-        };
-        read().unwrap_or(Self::Unknown)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_marker_counts_only_until_the_restart_of_the_server_that_wrote_it() {
-        let read = |marker: &str, id, clock: u64| {
-            let marker = Reply::Text(marker.as_bytes().to_vec());
-            Marker::read(&marker, id, Some(Duration::from_secs(clock)))
-        };
-        let marker = "ab12 5000 65000 60000 3";
-        let present = |is_own| Marker::Present { is_own, longest: Duration::from_secs(60), masters: 3 };
-        assert_eq!(read(marker, Some("ab12"), 25), present(true));
-        // From before a restart, or from the future.
-        assert_eq!(read(marker, Some("cd34"), 25), present(false));
-        assert_eq!(read(marker, Some("ab12"), 4), present(false));
-        assert_eq!(read(marker, None, 25), Marker::Unknown);
-        for strange in ["", "ab12", "ab12 x y z 3", "ab12 1 1 1"] {
-            assert_eq!(read(strange, Some("ab12"), 25), Marker::Unknown);
-        }
-        assert_eq!(Marker::read(&Reply::Null, Some("ab12"), None), Marker::Absent);
-    }
-
-    #[test]
-    fn the_name_of_every_kind_of_server_is_read() {
-        for (info, kind, version) in [
-            ("redis_version:7.0.15\r\n", "redis", "7.0.15"),
-            ("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n", "valkey", "8.1.1"),
-            ("redict_version:7.3.6\r\nredis_version:7.2.4\r\n", "redict", "7.3.6"),
-        ] {
-            let info = Info::read(info);
-            assert_eq!((info.kind.as_deref(), info.version.as_deref()), (Some(kind), Some(version)));
-        }
-        let info = Info::read("");
-        assert_eq!((info.kind, info.version, info.is_cluster), (None, None, None));
     }
 }

@@ -6,25 +6,24 @@ mod encryption;
 mod facts;
 mod permissions;
 mod promises;
+mod replacing;
 mod report;
 
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorlock_blocking::Tls;
-use quorlock_core::{Cause, ClusterFault, Discovery, Endpoint, EvictionPolicy, Quorum, Resource, Security};
+use quorlock_blocking::{Config, Tls};
+use quorlock_core::{Cause, ClusterFault, Discovery, Endpoint, EvictionPolicy, Quorum};
 
 use self::facts::Facts;
 use crate::arguments::DoctorArguments;
+use crate::asking;
 use crate::ending::{NO_QUORUM, Refusal, UNKEPT, USAGE};
 use crate::lock;
 use crate::output::{Output, Verbosity, print};
 
 /// How long all questions to one master may take.
 const WITHIN: Duration = Duration::from_secs(8);
-/// Time for the threads to report their results after the deadline.
-const SLACK: Duration = Duration::from_millis(100);
 
 /// The reports of all masters, and the settings of the clients.
 #[derive(Debug)]
@@ -43,34 +42,53 @@ struct Survey {
 
 /// Prints the report. Returns the exit code.
 pub(crate) fn doctor(arguments: &DoctorArguments) -> u8 {
-    match survey(arguments) {
-        Ok(survey) => {
-            let promises = promises::judge(&survey);
-            let code = match survey.answered() {
-                answered if answered >= survey.quorum.needed() => {
-                    if promises.iter().all(|promise| promise.holds == Some(true)) { 0 } else { UNKEPT }
-                }
-                _ if survey.is_misconfigured() => USAGE,
-                _ => NO_QUORUM,
-            };
-            let told = if arguments.json { report::json } else { report::text };
-            print(&told(&survey, &promises), code)
-        }
+    let report = match &arguments.replacing {
+        None => all_promises(arguments),
+        Some(named) => replacing::report(arguments, named),
+    };
+    match report {
+        Ok((text, code)) => print(&text, code),
         Err(refusal) => refusal.tell(None, &Output::new(Verbosity::Normal(0), arguments.json)),
     }
 }
 
-fn survey(arguments: &DoctorArguments) -> Result<Survey, Refusal> {
+/// The report about all promises, and the exit code.
+fn all_promises(arguments: &DoctorArguments) -> Result<(String, u8), Refusal> {
+    let config = config(arguments)?;
+    let survey = survey(&config, config.masters().to_vec(), arguments)?;
+    let promises = promises::judge(&survey);
+    let code = match survey.answered() {
+        answered if answered >= survey.quorum.needed() => {
+            if promises.iter().all(|promise| promise.holds == Some(true)) { 0 } else { UNKEPT }
+        }
+        _ if survey.is_misconfigured() => USAGE,
+        _ => NO_QUORUM,
+    };
+    let told = if arguments.json { report::json } else { report::text };
+    Ok((told(&survey, &promises), code))
+}
+
+/// The settings of the clients.
+fn config(arguments: &DoctorArguments) -> Result<Config, Refusal> {
     let config = lock::config(arguments.terms(), "quorlock-doctor")?;
-    let config = config.or_security(|| Arc::new(Tls::system()));
-    if let Some(security) = config.security() {
-        let prepared = security.prepare(config.masters());
-        prepared.map_err(|error| Refusal::Configuration(error.to_string()))?;
-    }
+    Ok(config.or_security(|| Arc::new(Tls::system())))
+}
+
+/// Reads the files that connections to these masters need.
+fn prepare(config: &Config, masters: &[Endpoint]) -> Result<(), Refusal> {
+    let prepared = config.security().map_or(Ok(()), |security| security.prepare(masters));
+    prepared.map_err(|error| Refusal::Configuration(error.to_string()))
+}
+
+/// Asks these masters.
+fn survey(config: &Config, masters: Vec<Endpoint>, arguments: &DoctorArguments) -> Result<Survey, Refusal> {
+    prepare(config, &masters)?;
     let resource =
         config.resource(arguments.resource()).map_err(|error| Refusal::Configuration(error.to_string()))?;
-    let masters = config.masters().to_vec();
-    let answers = each(&masters, config.security(), &resource);
+    let origin = Instant::now();
+    let answers = asking::all(&masters, config.security(), WITHIN, move |master, security, ends| {
+        facts::ask(master, security, &resource, origin, ends)
+    });
     let readings: Vec<_> =
         answers.iter().map(|answer| answer.as_ref().ok().and_then(|facts| facts.reading.clock)).collect();
     Ok(Survey {
@@ -81,40 +99,6 @@ fn survey(arguments: &DoctorArguments) -> Result<Survey, Refusal> {
         guard: config.restart_guard(),
         evictions: config.allowed_evictions().to_vec(),
     })
-}
-
-/// Asks all masters at once, each on its own thread, and returns their answers in the masters'
-/// order. A thread that the system blocks for too long, such as in name resolution, is not waited
-/// for.
-fn each(
-    masters: &[Endpoint],
-    security: Option<&Arc<dyn Security>>,
-    resource: &Resource,
-) -> Vec<Result<Facts, Cause>> {
-    let origin = Instant::now();
-    let ends = origin + WITHIN;
-    let resource = Arc::new(resource.clone());
-    let (tell, told) = mpsc::channel();
-    for (place, master) in masters.iter().enumerate() {
-        let (resource, tell, master) = (Arc::clone(&resource), tell.clone(), master.clone());
-        let security = security.cloned();
-        let asking = thread::Builder::new().name("quorlock-ask".into());
-        // If the system has no thread left, this master has no answer.
-        let _ = asking.spawn(move || {
-            // An answer that comes too late is dropped.
-            let _ = tell.send((place, facts::ask(&master, security.as_deref(), &resource, origin, ends)));
-        });
-    }
-    drop(tell);
-    let mut answers: Vec<_> = masters.iter().map(|_| Err(Cause::NoAnswer { waited: WITHIN })).collect();
-    while let Ok((place, answer)) =
-        told.recv_timeout((ends + SLACK).saturating_duration_since(Instant::now()))
-    {
-        if let Some(place) = answers.get_mut(place) {
-            *place = answer;
-        }
-    }
-    answers
 }
 
 impl Survey {

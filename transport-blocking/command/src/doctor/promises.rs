@@ -5,8 +5,9 @@ use std::time::Duration;
 use quorlock_core::{EvictionPolicy, Failover, ServerError};
 
 use super::Survey;
-use super::facts::{Facts, Marker, NOT_TOLD};
+use super::facts::{Facts, NOT_TOLD};
 use super::permissions::Use;
+use crate::asking::Mark;
 use crate::duration::spoken;
 
 /// The largest allowed difference between the rates of two clocks, which is subtracted from each
@@ -127,10 +128,7 @@ impl Survey {
             .answers
             .iter()
             .flatten()
-            .filter_map(|facts| match facts.marker {
-                Marker::Present { longest, .. } => Some(longest),
-                Marker::Absent | Marker::Unknown => None,
-            })
+            .filter_map(|facts| facts.marker.mark().map(Mark::longest))
             .collect();
         let by_marker = marked.iter().max().filter(|_| marked.len() >= self.quorum.needed());
         self.guard.or(by_marker.copied())
@@ -163,11 +161,9 @@ fn exclusion(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
     let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
     findings.broken("may remove locks when its memory is full", &evicting, NO_EVICTION);
-    let others = survey.those(|_, facts| match facts.marker {
-        Marker::Present { masters, .. } if masters as usize != survey.quorum.masters() => {
-            Some(format!("{masters} masters"))
-        }
-        _ => None,
+    let others = survey.those(|_, facts| {
+        let masters = facts.marker.mark()?.fleet.masters;
+        (masters as usize != survey.quorum.masters()).then(|| format!("{masters} masters"))
     });
     let cure = "give all clients the same masters";
     findings.broken("has clients that use another number of masters", &others, cure);
@@ -223,11 +219,12 @@ fn failover(survey: &Survey) -> Promise {
         .judge("failover", "no master has a replica that could be promoted and does not confirm its votes")
 }
 
-fn restart_guard(survey: &Survey) -> Promise {
+pub(super) fn restart_guard(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
     against_guard(survey, &mut findings);
     let text = match survey.guard_in_use() {
         Some(longest) => {
+            findings.cures.extend(backlogs(survey));
             format!("in use, for {}; one client without it voids it for all: {GUARD_ALL}", spoken(longest))
         }
         None => {
@@ -312,12 +309,26 @@ fn against_guard(survey: &Survey, findings: &mut Findings) {
     findings.broken("reports no replication id, so the restart guard cannot work", &nameless(survey), cure);
     let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
     findings.broken("may remove the guard's marker when its memory is full", &evicting, NO_EVICTION);
-    let others = survey.those(|_, facts| match (survey.guard, &facts.marker) {
-        (Some(ours), Marker::Present { longest, .. }) if *longest != ours => Some(spoken(*longest)),
-        _ => None,
+    let others = survey.those(|_, facts| {
+        let (ours, longest) = (survey.guard?, facts.marker.mark()?.longest());
+        (longest != ours).then(|| spoken(longest))
     });
     findings.broken("its clients use another guard", &others, "give all clients the same --restart-guard");
     unheard(survey, findings);
+}
+
+/// What to change on masters that change their replication id once more after their last replica
+/// has left them. That breaks no promise, but each change costs the master its vote for a while.
+fn backlogs(survey: &Survey) -> Option<String> {
+    let freed =
+        survey.those(|_, facts| facts.backlog_ttl.filter(|seconds| *seconds > 0).map(|_| String::new()));
+    let freed: Vec<_> = freed.into_iter().map(|(master, _)| master).collect();
+    (!freed.is_empty()).then(|| {
+        format!(
+            "set repl-backlog-ttl 0 there, and make backups (redis-cli --rdb) of one master after the other: {}",
+            freed.join(", ")
+        )
+    })
 }
 
 /// Masters that report no replication id, which the restart guard needs.

@@ -5,9 +5,10 @@ use serde::Serialize;
 use super::Survey;
 use super::clock::Standing;
 use super::encryption::Encryption;
-use super::facts::{Facts, Info, Marker};
+use super::facts::Facts;
 use super::permissions::Way;
 use super::promises::Promise;
+use crate::asking::{Info, Marker};
 use crate::json;
 use crate::output::without_control;
 
@@ -120,9 +121,10 @@ fn marker(marker: &Marker) -> String {
     match marker {
         Marker::Absent => "no restart guard".to_owned(),
         Marker::Unknown => "restart guard not reported".to_owned(),
-        Marker::Present { is_own, longest, masters } => {
-            let life = if *is_own { "" } else { ", from before a restart" };
-            let longest = crate::duration::spoken(*longest);
+        Marker::Present(mark) => {
+            let life = if mark.is_own { "" } else { ", from before a restart" };
+            let longest = crate::duration::spoken(mark.longest());
+            let masters = mark.fleet.masters;
             format!("restart guard of {masters} masters and a longest TTL of {longest}{life}")
         }
     }
@@ -199,6 +201,7 @@ struct MasterReport {
     tracking: Option<bool>,
     user: Option<String>,
     lacking: Option<Vec<String>>,
+    repl_backlog_ttl: Option<u64>,
     guard_ms: Option<u128>,
     guard_masters: Option<u32>,
     round_trip_us: Option<u128>,
@@ -246,10 +249,7 @@ fn reported(survey: &Survey, place: usize, facts: &Facts) -> MasterReport {
         });
         told.collect()
     };
-    let (guard, guard_masters) = match facts.marker {
-        Marker::Present { longest, masters, .. } => (Some(longest.as_millis()), Some(masters)),
-        Marker::Absent | Marker::Unknown => (None, None),
-    };
+    let mark = facts.marker.mark();
     let standing = survey.standings.get(place).copied().flatten();
     let info = facts.info.as_ref();
     let encryption = facts.encryption.as_ref();
@@ -277,8 +277,9 @@ fn reported(survey: &Survey, place: usize, facts: &Facts) -> MasterReport {
         tracking: Some(facts.tracking.is_ok()),
         user: permissions.user.clone(),
         lacking: permissions.way.map(|_| lacking()),
-        guard_ms: guard,
-        guard_masters,
+        repl_backlog_ttl: facts.backlog_ttl,
+        guard_ms: mark.map(|mark| mark.longest().as_millis()),
+        guard_masters: mark.map(|mark| mark.fleet.masters),
         round_trip_us: Some(facts.reading.round_trip.as_micros()),
         clock_ahead_us: standing.map(|standing| standing.ahead * 1e6),
         clock_error_us: standing.map(|standing| standing.error * 1e6),
