@@ -237,10 +237,8 @@ pub(super) fn restart_guard(survey: &Survey) -> Promise {
 
 /// Masters on which some client uses the guard, although it does not count as used.
 fn used_by_others(survey: &Survey, findings: &mut Findings) {
-    let marked = survey.those(|_, facts| match facts.marker {
-        Marker::Present { longest, .. } => Some(spoken(longest)),
-        Marker::Absent | Marker::Unknown => None,
-    });
+    let marked =
+        survey.those(|_, facts| facts.marker.mark().map(|mark| spoken(mark.fleet.longest_ttl.as_duration())));
     let what = "some clients use it, and one client without it voids it for all";
     findings.broken(what, &marked, &format!("{GUARD_ALL}, or delete the markers if none uses it any more"));
 }
