@@ -302,6 +302,15 @@ impl Row {
         })
     }
 
+    /// Whether there is something to ask for after this history.
+    fn is_asked_after(self, history: History) -> bool {
+        if history.outlives_the_quarantine() {
+            // All locks of before have ended.
+            return self.ask == Ask::Acquire;
+        }
+        self.ask != Ask::Raise || !history.shares_a_server()
+    }
+
     /// Whether our lock is held by the first two seats.
     fn is_held_by_others(self) -> bool {
         self.prior == Prior::Rivals && !matches!(self.ask, Ask::Acquire | Ask::Resume)
@@ -573,7 +582,12 @@ struct Found {
 pub fn live<S: Seats>(history: History, setting: Setting) -> Life {
     let cells = match history.is_void_in(setting) {
         Some(why) => Err(why.to_owned()),
-        None => S::start(history, setting).map(|site| Run::new(site, history, setting).cells()),
+        None => S::start(history, setting).and_then(|site| {
+            let cells = Run::new(site, history, setting).cells();
+            let asked = Row::all().filter(|row| row.is_asked_after(history)).count();
+            let is_complete = cells.len() == asked;
+            is_complete.then_some(cells).ok_or("the machine was too slow for the locks' TTL".to_owned())
+        }),
     };
     Life { history, setting, cells }
 }
@@ -683,9 +697,8 @@ impl<S: Seats> Run<S> {
         let mut newcomer = self.client(THEIR_SEATS, self.history.is_split());
         let until = Ttl::new(LONGEST).unwrap().valid_until(asked_at);
         let mut found = BTreeMap::new();
-        // After a quarantine, all locks of before have ended.
-        let only_new = self.history.outlives_the_quarantine();
-        for (row, lock) in locks.iter().filter(|(row, _)| !only_new || row.ask == Ask::Acquire) {
+        let history = self.history;
+        for (row, lock) in locks.iter().filter(|(row, _)| row.is_asked_after(history)) {
             let counted = match self.ask(*row, lock) {
                 Answered::NotAsked => continue,
                 Answered::Refused => None,
