@@ -387,3 +387,7 @@ fn digest(resource: &Resource) -> u64 {
     let bytes = resource.key().iter();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
+
+#[cfg(test)]
+#[path = "context_tests.rs"]
+mod tests;
