@@ -34,7 +34,7 @@ pub(super) struct Base {
     pub(super) attempts: u32,
     rounds: u32,
     pub(super) renew_for: Option<Duration>,
-    /// Its first grant, even if the caller did not take it.
+    /// Its last grant, even if the caller did not take it.
     pub(super) grant: Option<Grant>,
     pub(super) is_fenced: bool,
     pub(super) heals: bool,
