@@ -56,7 +56,7 @@ impl Connection {
             return false;
         }
         match answer {
-            Answer::Yes | Answer::Counted(_) | Answer::Seats { .. } => true,
+            Answer::Yes | Answer::OursInQuarantine { .. } | Answer::Counted(_) | Answer::Seats { .. } => true,
             Answer::Failed { cause: Cause::Alone { .. }, .. } => {
                 self.alone = true;
                 false

@@ -119,10 +119,10 @@ impl Connection {
         let is_held = self.declared() > 0 && self.must_be_confirmed(request, answer);
         if let Answer::Failed { cause, .. } = answer {
             self.failed(&sent, cause, answer, reply, now, answers);
-            if answer.is_yes_in_quarantine() && self.is_tracked() {
-                self.tell_own_changes(&sent.request, Answer::Yes, answers);
-            }
             return Ok(());
+        }
+        if let Answer::OursInQuarantine { remaining } = answer {
+            self.quarantined_until = Some(now + remaining);
         }
         if request.action.creates() && matches!(answer, Answer::Yes | Answer::Counted(_)) {
             // A bootstrap may have made the master vote.
@@ -266,17 +266,16 @@ impl Connection {
     }
 
     fn interpret_fields(&self, action: Action, fields: &[Reply<'_>]) -> Result<Answer, Cause> {
-        let voting = self.fleet.filter(|fleet| {
-            matches!(action, Action::Acquire | Action::Attend)
-                || action.keeps_alive()
-                || fleet.replicas > 0 && action.votes()
+        let voting = self.fleet.filter(|fleet| match action {
+            Action::Raise | Action::Open => fleet.replicas > 0,
+            action => action.votes(),
         });
-        // The check comes before a script, but behind one that keeps a lock alive. A master with
-        // replicas checks the marker before it restores a key, too.
-        let is_behind = action.keeps_alive() && self.declared() == 0;
-        let fate = if is_behind { Fate::Unknown } else { Fate::NotSent };
+        let fate = if action.rests_on_key() { Fate::Unknown } else { Fate::NotSent };
         match (action, voting.and_then(|fleet| read_standing(fields, fleet))) {
             (_, Some(cause)) => Ok(Answer::Failed { cause, fate, stale: false }),
+            (Action::Extend | Action::Heal | Action::Keep, None) if voting.is_some() => {
+                read_ours(fields).ok_or(Cause::UnexpectedReply)
+            }
             (Action::Acquire | Action::Undo | Action::ForceRelease, None) => {
                 let seats = read_seats(fields).or_else(|| read_queued(fields, self.is_tracked()));
                 seats.or_else(|| read_holder(fields, self.is_tracked())).ok_or(Cause::UnexpectedReply)
@@ -307,6 +306,12 @@ pub(super) fn read_standing(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> 
         }
         _ => None,
     }
+}
+
+/// `[ours, the milliseconds of the quarantine that are left]`.
+fn read_ours(fields: &[Reply<'_>]) -> Option<Answer> {
+    let [Reply::Bulk(b"ours"), Reply::Integer(millis)] = fields else { return None };
+    Some(Answer::OursInQuarantine { remaining: Duration::from_millis(u64::try_from(*millis).ok()?) })
 }
 
 /// `[seats, their places in the window, the number of the grant or 0]`. Places are counted from

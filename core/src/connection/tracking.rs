@@ -128,7 +128,7 @@ impl Connection {
             // meanwhile: locks of several resources, and permits. Otherwise only the lock in front
             // makes requests.
             Answer::Yes if request.action == Action::Undo => request.claim.has_neighbours(),
-            Answer::Yes => request.action.changes_held_key(),
+            Answer::Yes | Answer::OursInQuarantine { .. } => request.action.changes_held_key(),
             // A release of several keys deletes those that are ours, even if others are not. So
             // does an undo, but two local waiters would wake each other with theirs without end.
             Answer::No | Answer::Holder { .. } => {

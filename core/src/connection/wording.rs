@@ -105,11 +105,9 @@ impl Request {
                 _ => self.script_of_one(fleet),
             }
         };
-        match fleet {
-            Some(fleet) if fleet.replicas > 0 && self.action.votes() => wire::replicated(script),
-            Some(_) if self.action.keeps_alive() => wire::guarded(script),
-            _ => script,
-        }
+        let Some(fleet) = fleet else { return script };
+        let script = if self.action.rests_on_key() { wire::guarded(script) } else { script };
+        if fleet.replicas > 0 && self.action.votes() { script.map(wire::replicated) } else { script }
     }
 
     fn script_of_one(&self, fleet: Option<Fleet>) -> Option<&'static Script> {

@@ -70,9 +70,11 @@ impl Clearance {
                 progress.outcome = None;
                 return self.ask(alone, Some(holder), effects);
             }
-            Answer::Holder { .. } | Answer::Counted(_) | Answer::Seats { .. } | Answer::Queued { .. } => {
-                Ok(Deletion::Contended)
-            }
+            Answer::Holder { .. }
+            | Answer::OursInQuarantine { .. }
+            | Answer::Counted(_)
+            | Answer::Seats { .. }
+            | Answer::Queued { .. } => Ok(Deletion::Contended),
             Answer::Failed { cause: Cause::Server(ServerError::WrongType), .. } => Ok(Deletion::OtherType),
             Answer::Failed { stale: true, .. } if !progress.is_repeated => {
                 progress.is_repeated = true;

@@ -249,13 +249,14 @@ impl Context<'_, '_> {
         }
     }
 
-    /// The vote that a master's answer to an extension is. A quarantined master that has the token
-    /// counts if it has had it without a gap: else it may have lost a vote for another client.
+    /// The vote that a master's answer to a request for its key is: an extension or a release. A
+    /// quarantined master that has the token counts if it has had it without a gap: else it may
+    /// have lost a vote for another client.
     pub(super) fn holder_vote(&self, master: MasterId, answer: Answer) -> Vote {
         let (is_discounted, now) = (self.keys.is_discounted(master), self.effects.now);
         let kept_until = self.keys.kept_until.get(master.index()).copied().flatten();
         let has_no_gap = !is_discounted && kept_until.is_some_and(|until| now < until);
-        if has_no_gap && answer.is_yes_in_quarantine() {
+        if has_no_gap && matches!(answer, Answer::OursInQuarantine { .. }) {
             return Vote::Granted;
         }
         answer.holder_vote(is_discounted)

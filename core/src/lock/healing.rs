@@ -33,7 +33,7 @@ impl Held {
 
     pub(super) fn heal_answered(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) {
         match answer {
-            answer if answer == Answer::Yes || answer.is_yes_in_quarantine() => {
+            Answer::Yes | Answer::OursInQuarantine { .. } => {
                 cx.keys.unproven.remove(master);
                 self.unsettled.remove(master);
             }

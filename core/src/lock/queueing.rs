@@ -90,7 +90,7 @@ fn may_have_place(answer: Answer) -> bool {
         // Grants do not report the place's number.
         Answer::Queued { .. } | Answer::Yes | Answer::Counted(_) => true,
         Answer::Failed { cause, .. } => cause.is_no_vote_yet(),
-        Answer::No | Answer::Holder { .. } | Answer::Seats { .. } => false,
+        Answer::No | Answer::Holder { .. } | Answer::Seats { .. } | Answer::OursInQuarantine { .. } => false,
     }
 }
 

@@ -45,7 +45,7 @@ impl Releasing {
     }
 
     pub(super) fn answer(&mut self, master: MasterId, answer: Answer, cx: &mut Context<'_, '_>) -> Next {
-        self.votes.record(master, answer.holder_vote(cx.keys.is_discounted(master)));
+        self.votes.record(master, cx.holder_vote(master, answer));
         let quorum = cx.quorum();
         let tally = self.votes.tally();
         let impossible = quorum.masters() - quorum.needed();

@@ -281,7 +281,7 @@ fn first_seat(base: &Base, of: u16, take: u16) -> u16 {
 fn leaves_open(answer: Answer) -> bool {
     match answer {
         Answer::Failed { fate, .. } => fate != Fate::NotSent,
-        Answer::Yes | Answer::Counted(_) => true,
+        Answer::Yes | Answer::OursInQuarantine { .. } | Answer::Counted(_) => true,
         Answer::Seats { .. } | Answer::Holder { .. } | Answer::Queued { .. } | Answer::No => false,
     }
 }

@@ -28,7 +28,8 @@ impl Fleet {
     /// It holds five values: the server's replication id; the time at which the marker was written;
     /// the time from which the master votes; the longest TTL; and the number of masters, plus 1,000
     /// for each replica of this master. The times are in milliseconds of the server's clock since
-    /// 1970, the TTL is in milliseconds.
+    /// 1970, the TTL is in milliseconds. A later version may add values: then the marker is that of
+    /// another fleet for this one.
     pub const MARKER: &str = "quorlock:restart-guard";
 
     /// What each replica adds to the last number of the marker. There are always fewer masters than
@@ -53,18 +54,17 @@ pub(crate) enum Terms {
     Nothing,
     /// The longest TTL and the marker's last number. The script checks the marker.
     Marker(Fleet),
-    /// The marker's last number alone. The script works on existing keys, and only counts replicas.
+    /// The marker's last number alone. The script gives no new vote, and only counts replicas.
     Replicas(Fleet),
 }
 
 impl Terms {
     pub(crate) fn of(action: Action, fleet: Option<Fleet>) -> Self {
         let Some(fleet) = fleet else { return Self::Nothing };
-        let has_replicas = fleet.replicas > 0;
         match action {
-            Action::Acquire | Action::Attend | Action::Open | Action::Heal => Self::Marker(fleet),
-            Action::Extend | Action::Raise if has_replicas => Self::Replicas(fleet),
-            Action::Extend => Self::Marker(fleet),
+            Action::Raise if fleet.replicas > 0 => Self::Replicas(fleet),
+            Action::Raise => Self::Nothing,
+            action if action.votes() => Self::Marker(fleet),
             _ => Self::Nothing,
         }
     }

@@ -60,14 +60,17 @@ impl Action {
         matches!(self, Self::Extend | Self::Heal | Self::Release | Self::Keep | Self::ForceRelease)
     }
 
-    /// Whether `Yes` to the action is a vote, so that the master's replicas must confirm it.
+    /// Whether `Yes` to the action counts for some time, so that the master's replicas must confirm
+    /// it.
     pub(crate) fn votes(self) -> bool {
-        matches!(self, Self::Acquire | Self::Raise | Self::Extend | Self::Heal | Self::Attend | Self::Open)
+        self.rests_on_key() || matches!(self, Self::Acquire | Self::Raise | Self::Attend | Self::Open)
     }
 
-    /// Whether the action keeps a held lock alive.
-    pub(crate) fn keeps_alive(self) -> bool {
-        matches!(self, Self::Extend | Self::Heal)
+    /// Whether `Yes` to the action rests on the key that the master has, and not on a vote that it
+    /// gives. The restart guard's marker is then looked at behind the work on the key, which is
+    /// done in a quarantine, too.
+    pub(crate) fn rests_on_key(self) -> bool {
+        matches!(self, Self::Extend | Self::Heal | Self::Keep)
     }
 
     /// Whether the action may set the key, or a place in the queue, so that a release must follow
@@ -127,6 +130,12 @@ impl Request {
 pub enum Answer {
     /// The key was set, extended or deleted: it has, or had, our token.
     Yes,
+    /// The key has our token, but the master is in the restart guard's quarantine (extend, heal,
+    /// keep): it may have lost a vote for another client.
+    OursInQuarantine {
+        /// The rest of the quarantine.
+        remaining: Duration,
+    },
     /// The key has our token, and the counter is at this number (acquire fenced, raise).
     Counted(FencingToken),
     /// Seats of a window were set (acquire).
@@ -192,13 +201,9 @@ impl Answer {
                 remaining: ahead.and_then(|ahead| ahead.remaining),
                 holder: ahead.map(|ahead| ahead.holder),
             },
+            Self::OursInQuarantine { remaining } => Vote::Failed(Cause::Quarantined { remaining }),
             Self::Failed { cause, .. } => Vote::Failed(cause),
         }
-    }
-
-    /// Whether a quarantined master extended or restored a key.
-    pub(crate) fn is_yes_in_quarantine(self) -> bool {
-        matches!(self, Self::Failed { cause: Cause::Quarantined { .. }, fate: Fate::Unknown, .. })
     }
 
     /// The vote that this answer is in a round of extensions or releases. If `is_discounted`, the
@@ -212,6 +217,7 @@ impl Answer {
             | Self::No
             | Self::Holder { .. }
             | Self::Queued { .. } => Vote::NotHeld,
+            Self::OursInQuarantine { remaining } => Vote::Failed(Cause::Quarantined { remaining }),
             Self::Failed { cause, .. } => Vote::Failed(cause),
         }
     }

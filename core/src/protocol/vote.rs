@@ -109,7 +109,8 @@ pub enum Cause {
     OtherFleet {
         /// This client's restart guard.
         ours: Fleet,
-        /// The one in the master's marker.
+        /// The one in the master's marker. It is the same as ours if the marker also has settings
+        /// that only later versions know.
         theirs: Fleet,
     },
     /// The master's replicas are not exactly those that its URL declares
@@ -245,6 +246,9 @@ impl Cause {
             Self::Quarantined { remaining } => {
                 write!(f, "quarantined for {} more, because it is new or may have lost its data", Span(remaining))
             }
+            Self::OtherFleet { ours, theirs } if ours == theirs => f.write_str(
+                "its restart guard has settings that this version does not know: use the same version in all clients",
+            ),
             Self::OtherFleet { ours, theirs } => write!(
                 f,
                 "its restart guard is for {theirs}, this client's for {ours}: use the same settings in all clients"

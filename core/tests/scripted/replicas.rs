@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use quorlock_core::{
-    Acquire, AcquireError, BootstrapError, Config, ConfigBuilder, Event, ExtendError, LossCause, Vote,
+    Acquire, AcquireError, BootstrapError, Config, ConfigBuilder, Event, ExtendError, LossCause,
+    ReleaseOutcome, Vote,
 };
 
 use super::fair::places;
@@ -222,21 +223,69 @@ fn a_granted_script_is_no_vote_before_wait_is_answered() {
     assert_eq!(world.holders(), []);
 }
 
+/// The primary restarts, with or without its data, and its replicas follow it again.
+fn restart(world: &mut World, master: usize, keeps_data: bool) {
+    (0..world.nodes.len()).for_each(|node| world.cut(node, master));
+    world.masters[master].server.restart(100 + master as u64, |_| keeps_data);
+    world.masters[master].server.set_replicas(1);
+    world.pass(ms(50));
+}
+
+/// It votes for no other client meanwhile, so a restored key does no harm.
 #[test]
-fn a_key_is_put_back_where_the_quarantine_is_over_and_the_replicas_confirm_it() {
+fn a_key_is_put_back_in_a_quarantine() {
     for fenced in [false, true] {
         let mut world = open(&[1, 1, 1]);
-        let renewed = Acquire { healing: true, renew_for: Some(ms(3_600_000)), fenced, ..one_try() };
-        world.hold(&renewed);
+        world.hold(&Acquire { healing: true, renew_for: Some(ms(3_600_000)), fenced, ..one_try() });
         world.pump();
         assert_eq!(world.holders(), [0, 1, 2]);
-        world.cut(0, 2);
-        world.masters[2].server.restart(102, |_| false);
-        world.masters[2].server.set_replicas(1);
-        world.pass(LONGEST / 2);
+        restart(&mut world, 2, false);
         assert_eq!(world.holders(), [0, 1]);
-        world.pass(LONGEST);
+        world.pass(ms(4_000));
         assert_eq!(world.holders(), [0, 1, 2]);
+    }
+}
+
+/// Its key was never missing, so it has voted for nobody else.
+#[test]
+fn a_master_that_restarts_with_its_data_extends_the_lock_once_its_replicas_confirm_it() {
+    for fenced in [false, true] {
+        let mut world = open(&[1]);
+        let lock = world.hold(&Acquire { fenced, ..one_try() });
+        restart(&mut world, 0, true);
+        for confirming in [0, 1] {
+            world.masters[0].server.set_following(1, confirming);
+            world.extend(lock, ms(15_000));
+            match world.next_event() {
+                Event::Extended { result, .. } => assert_eq!(result.is_ok(), confirming == 1, "{result:?}"),
+                event => panic!("{event:?}"),
+            }
+        }
+    }
+}
+
+/// The token may have been released, and the lock granted to another client, after the snapshot.
+#[test]
+fn a_quarantined_master_resumes_no_lock_and_keeps_none_for_another_locker() {
+    for fenced in [false, true] {
+        let mut world = open(&[1]);
+        let lock = world.hold(&Acquire { fenced, ..one_try() });
+        let now = world.now;
+        let handed = world.nodes[0].machine.hand_over(lock, now).unwrap();
+        world.drain(0);
+        restart(&mut world, 0, true);
+        let text = refused(&mut world, &Acquire { resumption: Some(handed), ..one_try() });
+        assert!(text.contains("quarantined for "), "{text}");
+        let key = quorlock_core::Resource::new(KEY).unwrap();
+        let (now, life) = (world.now, quorlock_core::Ttl::new(ms(5_000)).unwrap());
+        world.nodes[0].machine.release_token_keeping(&key, handed.token, life, now).unwrap();
+        world.drain(0);
+        match world.next_event() {
+            Event::Released { outcome: ReleaseOutcome::Unknown(ballot), .. } => {
+                assert!(ballot.to_string().contains("quarantined for "), "{ballot}");
+            }
+            event => panic!("{event:?}"),
+        }
     }
 }
 

@@ -348,3 +348,19 @@ fn a_bootstrap_without_a_restart_guard_is_an_error() {
     let now = world.now;
     assert_eq!(world.nodes[0].machine.bootstrap(now), Err(BootstrapError::NoRestartGuard));
 }
+
+/// A later version may need more than these settings to keep locks safe.
+#[test]
+fn a_marker_with_more_words_is_of_another_fleet_and_stays_as_it_is() {
+    let mut world = open(1);
+    let written = world.masters[0].value(Fleet::MARKER, world.now).unwrap().to_owned();
+    for more in [" 1", " later words", "!"] {
+        let marker = format!("{written}{more}");
+        world.masters[0].server.hold(0, Fleet::MARKER.as_bytes(), marker.as_bytes(), None);
+        world.acquire(&lock());
+        let error = world.refusal();
+        assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+        assert!(error.to_string().contains("use the same version in all clients"), "{error}");
+        assert_eq!(world.masters[0].value(Fleet::MARKER, world.now), Some(&*marker));
+    }
+}

@@ -24,17 +24,16 @@ impl Heard {
             Self::Said(Said::Counted(number)) => {
                 Answer::Counted(FencingToken::new(u64::from(number)).expect("a counter that was raised"))
             }
-            Self::Said(Said::Quarantined) => in_quarantine(Fate::NotSent),
-            Self::Said(Said::ThereInQuarantine) => in_quarantine(Fate::Unknown),
+            Self::Said(Said::Quarantined) => {
+                let cause = Cause::Quarantined { remaining: Duration::ZERO };
+                Answer::Failed { cause, fate: Fate::NotSent, stale: false }
+            }
+            Self::Said(Said::ThereInQuarantine) => Answer::OursInQuarantine { remaining: Duration::ZERO },
             Self::Said(Said::Seat(seat)) => Answer::Seats { places: 1 << seat, number: None },
             Self::Said(Said::Holder) => Answer::Holder { holder: 0, remaining: None, watched: false },
             Self::Failed { fate, stale } => Answer::Failed { cause: Cause::Closed, fate, stale },
         }
     }
-}
-
-fn in_quarantine(fate: Fate) -> Answer {
-    Answer::Failed { cause: Cause::Quarantined { remaining: Duration::ZERO }, fate, stale: false }
 }
 
 /// One input of a lock.

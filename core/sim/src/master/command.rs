@@ -117,7 +117,8 @@ impl Command {
     /// Returns the meaning of the command for a lock.
     pub fn kind(&self) -> CommandKind {
         if let Some(script) = self.script() {
-            let script = match behind_check(script).or_else(|| before_look(script)) {
+            let script = behind_check(script).unwrap_or(script);
+            let script = match before_look(script) {
                 Some(None) => return CommandKind::Heal,
                 Some(Some(plain)) => plain,
                 None => script,
@@ -203,7 +204,8 @@ pub(super) fn script_by_sha1(sha1: &[u8]) -> Option<&'static Script> {
 }
 
 fn scripts() -> impl Iterator<Item = &'static Script> {
-    ALL.into_iter().chain(REPLICATED.into_iter().chain(GUARDED).map(|(_, other)| other))
+    let guarded = GUARDED.into_iter().map(|(_, guarded)| guarded);
+    ALL.into_iter().chain(guarded).chain(REPLICATED.into_iter().map(|(_, replicated)| replicated))
 }
 
 impl CommandKind {
@@ -252,27 +254,30 @@ impl CommandKind {
     /// The text and the SHA-1 of the script that replaces it on masters with replicas, if there is
     /// one.
     pub fn replicated_script(self) -> Option<(&'static str, &'static str)> {
-        self.replacement(&REPLICATED)
+        let plain = self.guarded().or_else(|| self.plain())?;
+        let (_, script) = REPLICATED.iter().find(|(guarded, _)| *guarded == plain)?;
+        Some((script.text, script.sha1_hex))
     }
 
     /// The text and the SHA-1 of the script that replaces it under the restart guard, if there is
     /// one.
     pub fn guarded_script(self) -> Option<(&'static str, &'static str)> {
-        self.replacement(&GUARDED)
+        self.guarded().map(|script| (script.text, script.sha1_hex))
     }
 
-    fn replacement(
-        self,
-        pairs: &[(Option<&Script>, &'static Script)],
-    ) -> Option<(&'static str, &'static str)> {
+    fn guarded(self) -> Option<&'static Script> {
         let is_own = |plain: &Script| SCRIPTS.contains(&(plain, self));
-        let (_, script) = pairs.iter().find(|(plain, _)| plain.map_or(self == Self::Heal, is_own))?;
-        Some((script.text, script.sha1_hex))
+        let pair = GUARDED.iter().find(|(plain, _)| plain.map_or(self == Self::Heal, is_own));
+        pair.map(|(_, guarded)| *guarded)
+    }
+
+    fn plain(self) -> Option<&'static Script> {
+        SCRIPTS.iter().find(|(_, kind)| *kind == self).map(|(script, _)| *script)
     }
 
     /// The text and the SHA-1 of the script, if it is one.
     pub fn script(self) -> Option<(&'static str, &'static str)> {
-        SCRIPTS.iter().find(|(_, kind)| *kind == self).map(|(script, _)| (script.text, script.sha1_hex))
+        self.plain().map(|script| (script.text, script.sha1_hex))
     }
 }
 

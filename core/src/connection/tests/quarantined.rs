@@ -15,11 +15,10 @@ fn an_extension_by_a_quarantined_master_is_a_change_by_this_connection() {
     alone.hear(format!("+OK\r\n*2\r\n$40\r\n{holder}\r\n:9\r\n").as_bytes());
     alone.submit(Action::Extend, 2);
     alone.answered();
-    alone.hear(b"*2\r\n$11\r\nquarantined\r\n:5\r\n");
-    let cause = Cause::Quarantined { remaining: ms(5) };
+    alone.hear(b"*2\r\n$4\r\nours\r\n:5\r\n");
     let told: Vec<_> = std::iter::from_fn(|| alone.answers.next()).map(|(_, upward)| upward).collect();
     let [answer, Upward::News(News::ChangedByUs(key))] = told.as_slice() else { panic!("{told:?}") };
     let answer = as_answer(answer).map(|(_, answer)| answer);
-    assert_eq!(answer, Some(Answer::Failed { cause, fate: Fate::Unknown, stale: false }));
+    assert_eq!(answer, Some(Answer::OursInQuarantine { remaining: ms(5) }));
     assert_eq!(key, "r");
 }

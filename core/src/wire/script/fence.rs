@@ -23,22 +23,20 @@ if not fence then return redis.error_reply('ERR the fencing counter is not a num
 /// key. Answers the counter's new value, which is the number of the grant; an error if the counter
 /// is used up.
 ///
-/// If the key holds another token, it answers that token's digest and the PTTL. If the key already
-/// holds our token, an earlier request of the same attempt set it: it answers the counter and
-/// changes nothing.
+/// If the key is held, it answers the digest of its token and the PTTL. Like `SET NX` it also
+/// refuses our own token: one server behind two addresses has one vote.
 macro_rules! grant_fenced {
     () => {
         concat!(
             "\
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then return held end
-if held and held ~= ARGV[1] then ",
+if held then ",
             tell_holder!(),
             " end
 ",
             read_counter!(),
             "\
-if held then return fence end
 fence = math.max(fence, floor) + 1
 if fence > 9007199254740991 then return redis.error_reply('ERR the fencing counter is used up') end
 local done = redis.pcall('SET', KEYS[2], string.format('%.0f', fence))
@@ -57,7 +55,7 @@ pub const ACQUIRE_FENCED: Script = Script {
     number: 3,
     name: "acquire fenced",
     text: concat!("local floor = 0\n", grant_fenced!()),
-    sha1_hex: "c737627560b7032c6d4847b688cd13a42bf1a766",
+    sha1_hex: "33fd19283f10ef5e6ef2fd21e372ee2d084e0fd2",
 };
 
 /// Raises the counter KEYS\[2\] to ARGV\[2\] if KEYS\[1\] holds the token ARGV\[1\]. Answers the

@@ -3,7 +3,8 @@
 //!
 //! The last key is the marker, the last two arguments are the largest TTL of the fleet in
 //! milliseconds and the number of masters. The marker holds the replication id, the server's time
-//! when it was written, the time from which the master votes, and those two arguments.
+//! when it was written, the time from which the master votes, and those two arguments. A marker
+//! with more words is of a version that knows more than this one: it is never rewritten.
 //!
 //! The server's `master_replid` is new after every restart and every promotion (`INFO
 //! replication`). The scripts read it, not the client, because a promoted replica keeps its
@@ -40,13 +41,17 @@ if not id then return redis.error_reply('ERR INFO tells no master_replid') end
 }
 
 /// Continues only if the server is a primary, and the marker has its present replication id and its
-/// quarantine is over. Defines `opens`.
+/// quarantine is over. Defines `opens`. In a quarantine it answers `quarantined` and the rest of
+/// it; behind work on a key that is ours, another word takes the place of that one.
 ///
 /// A master that becomes a replica of another one loses its data, but then has that master's marker
 /// and replication id. If it also has a copy of our key, it would vote for us without a write,
 /// although another client may have had its vote before.
 macro_rules! check_marker {
     () => {
+        check_marker!("quarantined")
+    };
+    ($word:literal) => {
         concat!(
             "local marker, longest, masters = KEYS[#KEYS], ARGV[#ARGV - 1], ARGV[#ARGV]\n",
             read_life!(),
@@ -56,15 +61,19 @@ if not string.find(info, 'role:master', 1, true) then
 end
 local found = redis.pcall('GET', marker)
 if type(found) == 'table' then return found end
-local seen, born, opens, ttl, many = string.match(found or '', '^(%x+) (%d+) (%d+) (%d+) (%d+)$')
-if seen and (ttl ~= longest or many ~= masters) then return {'fleet', tonumber(ttl), tonumber(many)} end
+local seen, born, opens, ttl, many, more = string.match(found or '', '^(%x+) (%d+) (%d+) (%d+) (%d+)(.*)$')
+if seen and (ttl ~= longest or many ~= masters or more ~= '') then
+  return {'fleet', tonumber(ttl), tonumber(many)}
+end
 if seen ~= id or tonumber(born) > now then
   born, opens = now, now + longest
   local text = string.format('%s %.0f %.0f %s %s', id, born, opens, longest, masters)
   local done = redis.pcall('SET', marker, text)
   if done.err then return done end
 end
-if now < tonumber(opens) then return {'quarantined', tonumber(opens) - now} end
+if now < tonumber(opens) then return {'",
+            $word,
+            "', tonumber(opens) - now} end
 "
         )
     };
@@ -77,7 +86,7 @@ pub const ACQUIRE_GUARDED: Script = Script {
     number: 7,
     name: "acquire guarded",
     text: concat!(check_marker!(), acquire_reading!()),
-    sha1_hex: "961b0abcb1be5cd4f7fcd1ddd27bf01ad61e56f0",
+    sha1_hex: "c852a8dce055358df55e21d01493c183cb02b42f",
 };
 
 /// Like the fenced acquisition, if the marker allows it. Lost counters restart above all numbers
@@ -92,7 +101,7 @@ pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
     text: concat!(check_marker!(), "local floor = opens * 1024\n", grant_fenced!()),
-    sha1_hex: "8cf56851c341017d412823151547db830b5478d6",
+    sha1_hex: "925cf72478d93c56c192238ea7d8aa86199507e8",
 };
 
 /// Answers 1 if the master votes. If there is no marker with the server's present replication id,
@@ -101,7 +110,7 @@ pub const ATTEND: Script = Script {
     number: 9,
     name: "attend",
     text: concat!(check_marker!(), "return 1"),
-    sha1_hex: "dc9e9de4362d82afb4582174784b73ccf4e95b1e",
+    sha1_hex: "ae4cca61f86604ebcf614acb5f7e41a52dfc619f",
 };
 
 /// Ends the quarantine of a master on which nothing has been locked. Answers 1.

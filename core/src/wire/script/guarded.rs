@@ -1,15 +1,18 @@
-//! Extension and healing under the restart guard: the scripts for other masters, with a look at the
-//! marker behind them.
+//! The scripts that rest on a key of ours, under the restart guard: those for other masters, with a
+//! look at the marker behind them.
 //!
 //! A master that has lost its data may have lost a vote for another client, so in its quarantine a
 //! key that is there now proves nothing. It may have been restored, or copied from another master.
-//! The scripts still keep it alive, and then answer `quarantined`. The answer counts only for a
-//! client that knows that it has held this key without a gap: then the master has voted for no
-//! other one.
+//! The scripts still do their work, and then answer `ours` and the rest of the quarantine. This
+//! counts only for a client that knows that the master has had its key without a gap: then the
+//! master has voted for no other one.
+//!
+//! A raise has no look: its `Yes` is no new vote, and a counter that a quarantined master has lost
+//! restarts above all numbers.
 
 use super::fleet::{check_marker, read_info, read_life};
 use super::joined::script;
-use super::{EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, Script};
+use super::{EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, KEEP, KEEP_ALL, Script};
 
 /// Restores a lock without a number. Without the restart guard a plain `SET NX` does that.
 pub(super) const HEAL: &str = "\
@@ -19,54 +22,56 @@ if done.err then return done end
 return 1";
 
 /// The beginning of a script whose answer is looked at behind it.
-const KEEP: &str = "local function keep()\n";
+const WORK: &str = "local function work()\n";
 
 /// The end of a script: looks at the marker, if the key is ours.
 const LOOK: &str = concat!(
-    "\nend\nlocal said = keep()\nif said ~= 1 then return said end\n",
-    check_marker!(),
+    "\nend\nlocal said = work()\nif said ~= 1 then return said end\n",
+    check_marker!("ours"),
     "return said"
 );
 
-pub(crate) const EXTEND_GUARDED: Script =
-    script!([KEEP, EXTEND.text, LOOK], 40, "extend guarded", "9e0d03b614643a2796b1950431e19789a30cb837");
-const EXTEND_FENCED_GUARDED: Script = script!(
-    [KEEP, EXTEND_FENCED.text, LOOK],
-    41,
-    "extend fenced guarded",
-    "69ae91166d0408a3ebe56a36fe24c04620148d25"
-);
-const EXTEND_ALL_GUARDED: Script = script!(
-    [KEEP, EXTEND_ALL.text, LOOK],
-    42,
-    "extend all guarded",
-    "dc3d15341f6d64bfad9ab3c0f61ddff0a131ac3d"
-);
-const HEAL_GUARDED: Script =
-    script!([KEEP, HEAL, LOOK], 43, "heal guarded", "9116a0221de4d2dbb7ac15e5c512879b39319c9a");
-const HEAL_FENCED_GUARDED: Script = script!(
-    [KEEP, HEAL_FENCED.text, LOOK],
-    44,
-    "heal fenced guarded",
-    "fc25b841fcee27ba561a2f73ac2e1f34aa0767b5"
-);
-const HEAL_ALL_GUARDED: Script =
-    script!([KEEP, HEAL_ALL.text, LOOK], 45, "heal all guarded", "17c81ce241e5d36ad48d0b85f04e063389dcef7e");
+macro_rules! before_look {
+    ($text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {
+        script!([WORK, $text, LOOK], $number, $name, $sha1_hex)
+    };
+}
 
-/// Each script that keeps a lock alive, with its replacement under the restart guard. Without the
-/// guard, restoring a lock without a number needs no script.
-pub const GUARDED: [(Option<&Script>, &Script); 6] = [
+pub(crate) const EXTEND_GUARDED: Script =
+    before_look!(EXTEND.text, 40, "extend guarded", "35c4d84b06c5079a6bad747e46e5bfc319229a4a");
+pub(super) const EXTEND_FENCED_GUARDED: Script =
+    before_look!(EXTEND_FENCED.text, 41, "extend fenced guarded", "16c9c0e4ccc840b776e7d80443f67a597f38187e");
+pub(super) const EXTEND_ALL_GUARDED: Script =
+    before_look!(EXTEND_ALL.text, 42, "extend all guarded", "3a9142ce385e5a71337a2981efa6c3617856b08e");
+pub(super) const HEAL_GUARDED: Script =
+    before_look!(HEAL, 43, "heal guarded", "3ce3f0c41c5688fae38a0381c47291af4472a03b");
+pub(super) const HEAL_FENCED_GUARDED: Script =
+    before_look!(HEAL_FENCED.text, 44, "heal fenced guarded", "7d10e83a1b98ab954defc32073cda0eced027acf");
+pub(super) const HEAL_ALL_GUARDED: Script =
+    before_look!(HEAL_ALL.text, 45, "heal all guarded", "c5532810c8cbee58e0cc6597698a21ab47346cfe");
+pub(super) const KEEP_GUARDED: Script =
+    before_look!(KEEP.text, 46, "keep guarded", "a6c33b5470a95f7840ff672329c321f815386958");
+pub(super) const KEEP_ALL_GUARDED: Script =
+    before_look!(KEEP_ALL.text, 47, "keep all guarded", "e2c6321d54cf1098ec71f50a7f13fac8a33e906c");
+
+/// Each script that rests on a key of ours, with its replacement under the restart guard. Without
+/// the guard, restoring a lock without a number needs no script.
+pub const GUARDED: [(Option<&Script>, &Script); 8] = [
     (Some(&EXTEND), &EXTEND_GUARDED),
     (Some(&EXTEND_FENCED), &EXTEND_FENCED_GUARDED),
     (Some(&EXTEND_ALL), &EXTEND_ALL_GUARDED),
     (None, &HEAL_GUARDED),
     (Some(&HEAL_FENCED), &HEAL_FENCED_GUARDED),
     (Some(&HEAL_ALL), &HEAL_ALL_GUARDED),
+    (Some(&KEEP), &KEEP_GUARDED),
+    (Some(&KEEP_ALL), &KEEP_ALL_GUARDED),
 ];
 
 /// The replacement of this script, or of a plain `SET`, under the restart guard.
 pub(crate) fn guarded(script: Option<&'static Script>) -> Option<&'static Script> {
-    super::replacement(&GUARDED, script)
+    let number = script.map(|script| script.number);
+    let pair = GUARDED.iter().find(|(plain, _)| plain.map(|plain| plain.number) == number);
+    pair.map_or(script, |(_, guarded)| Some(guarded))
 }
 
 #[cfg(test)]
@@ -77,10 +82,10 @@ mod tests {
     fn the_marker_is_looked_at_behind_the_script_and_only_if_the_key_is_ours() {
         for (plain, guarded) in GUARDED {
             let own = plain.map_or(HEAL, |plain| plain.text);
-            assert_eq!(guarded.text, format!("{KEEP}{own}{LOOK}"), "{}", guarded.name);
+            assert_eq!(guarded.text, format!("{WORK}{own}{LOOK}"), "{}", guarded.name);
         }
-        let (ours, marker) = LOOK.split_once(check_marker!()).unwrap();
-        assert!(ours.ends_with("local said = keep()\nif said ~= 1 then return said end\n"));
+        let (ours, marker) = LOOK.split_once(check_marker!("ours")).unwrap();
+        assert!(ours.ends_with("local said = work()\nif said ~= 1 then return said end\n"));
         assert_eq!(marker, "return said");
     }
 }

@@ -151,7 +151,7 @@ end
 done = call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
 return bad(done) or fence"
     ),
-    sha1_hex: "5ddb76b0dc1d81c3f97c7df2ccb979a78982584a",
+    sha1_hex: "03a9aef48d7c6c36d58b4b6e85cee5ff4f9468b6",
 };
 
 /// Deletes KEYS\[1\] if it holds the token ARGV\[1\], and removes the place ARGV\[2\] from the

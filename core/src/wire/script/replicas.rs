@@ -15,12 +15,15 @@
 //! wait that would fail, and names the cause. A server that is not a primary must not vote,
 //! whatever `WAIT` answers.
 
-use super::fleet::{check_marker, read_info, read_life};
-use super::guarded::HEAL;
+use super::fleet::read_info;
+use super::guarded::{
+    EXTEND_ALL_GUARDED, EXTEND_FENCED_GUARDED, HEAL_ALL_GUARDED, HEAL_FENCED_GUARDED, HEAL_GUARDED,
+    KEEP_ALL_GUARDED, KEEP_GUARDED,
+};
 use super::joined::script;
 use super::{
-    ACQUIRE_ALL, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED,
-    HEAL_ALL, HEAL_FENCED, OPEN, RAISE, RAISE_ALL, Script, TAKE,
+    ACQUIRE_ALL, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, ENTER, EXTEND_GUARDED, OPEN, RAISE,
+    RAISE_ALL, Script, TAKE,
 };
 
 /// Continues only if the server is a primary with exactly the declared replicas, each with its own
@@ -47,20 +50,17 @@ local connected = tonumber(string.match(info, 'connected_slaves:(%d+)'))
 if follow ~= declared or connected ~= declared then return {'alone', follow, connected} end
 "
 );
-/// The restart guard: it follows the check before a script that sets a key and has no guard of its
-/// own.
-const MARKER: [&str; 2] = unread(check_marker!());
-
 /// The beginning of a script whose answer is checked at its end.
 const VOTE: &str = "local function vote()\n";
 
-/// The end of a script. Before it answers `Yes`, it sets the expiry of one of its keys to the
-/// present expiry, or the value to the present value if the key never expires. A `No` writes
-/// nothing, so that waiters are not notified.
+/// The end of a script. Before it answers `Yes`, in a quarantine or not, it sets the expiry of one
+/// of its keys to the present expiry, or the value to the present value if the key never expires. A
+/// `No` writes nothing, so that waiters are not notified.
 const WRITE: &str = "
 end
 local said = vote()
-local yes = type(said) == 'number' and said > 0 or type(said) == 'table' and said[1] == 'seats'
+local yes = type(said) == 'number' and said > 0
+  or type(said) == 'table' and (said[1] == 'seats' or said[1] == 'ours')
 for i = 1, yes and #KEYS or 0 do
   local left = redis.pcall('PTTL', KEYS[i])
   if type(left) == 'table' then return left end
@@ -101,113 +101,102 @@ const fn unread(text: &str) -> [&str; 2] {
 }
 
 /// A script with the check before its text, and with the end that writes before a `Yes`.
-macro_rules! behind {
-    ([$($check:expr),*], $text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {{
+macro_rules! behind_check {
+    ($text:expr, $number:literal, $name:literal, $sha1_hex:literal) => {{
         const OWN: [&str; 2] = unread($text);
-        script!([$($check,)* VOTE, OWN[0], OWN[1], WRITE], $number, $name, $sha1_hex)
+        script!([CHECK, VOTE, OWN[0], OWN[1], WRITE], $number, $name, $sha1_hex)
     }};
 }
 
-pub(crate) const ACQUIRE_REPLICATED: Script = behind!(
-    [CHECK],
-    ACQUIRE_GUARDED.text,
-    23,
-    "acquire replicated",
-    "6f4204b5dfda32f3b98fe2c2264274bbe6d1406d"
-);
-pub(crate) const ACQUIRE_FENCED_REPLICATED: Script = behind!(
-    [CHECK],
+pub(crate) const ACQUIRE_REPLICATED: Script =
+    behind_check!(ACQUIRE_GUARDED.text, 23, "acquire replicated", "6fd976b1c7e1767c7730af5c8d981334d4ddb216");
+const ACQUIRE_FENCED_REPLICATED: Script = behind_check!(
     ACQUIRE_FENCED_GUARDED.text,
     24,
     "acquire fenced replicated",
-    "48e25f64654c25db2ac120ea2e36a3c98bc98f20"
+    "93fbc12b70a8e207376fcbde8914599f459cbee1"
 );
-pub(crate) const ACQUIRE_ALL_REPLICATED: Script = behind!(
-    [CHECK],
-    ACQUIRE_ALL.text,
-    25,
-    "acquire all replicated",
-    "d03822c23757dce86c268bded5c1471bca078871"
-);
-pub(crate) const TAKE_REPLICATED: Script =
-    behind!([CHECK], TAKE.text, 26, "take replicated", "9d237566a1a1c4245b019743f186dad527740a05");
+const ACQUIRE_ALL_REPLICATED: Script =
+    behind_check!(ACQUIRE_ALL.text, 25, "acquire all replicated", "76b75c4b2eb82c47079ad5b828260fee7fae148c");
+const TAKE_REPLICATED: Script =
+    behind_check!(TAKE.text, 26, "take replicated", "e13b0d4160ba3c5daf8cef5626e2cd6885032583");
 /// The `Yes` of this script is no vote and writes nothing: each vote checks the marker itself.
 pub(crate) const ATTEND_REPLICATED: Script = script!(
     [CHECK, unread(ATTEND.text)[0], unread(ATTEND.text)[1]],
     27,
     "attend replicated",
-    "a389b5da307a6db62dc42e8f60534a87c66b07c5"
+    "61949bd97b3999a0b395e7ce2ab5639c49931881"
 );
-pub(crate) const OPEN_REPLICATED: Script =
-    behind!([CHECK], OPEN.text, 28, "open replicated", "006bb5647293c15f6bb9f1d3a624091c512121df");
-pub(crate) const RAISE_REPLICATED: Script =
-    behind!([CHECK], RAISE.text, 29, "raise replicated", "e222d0b0fed58052ac16f992256c0869953528b7");
+const OPEN_REPLICATED: Script =
+    behind_check!(OPEN.text, 28, "open replicated", "a6048dbfd67257c439d95b77fad4875390aea685");
+const RAISE_REPLICATED: Script =
+    behind_check!(RAISE.text, 29, "raise replicated", "208e5e4e066f36c216d61a65b04447dde624f1b4");
 pub(crate) const EXTEND_REPLICATED: Script =
-    behind!([CHECK], EXTEND.text, 30, "extend replicated", "fff746e5e3062ea8a44981ddaa0526c1acd5f0a0");
-pub(crate) const EXTEND_FENCED_REPLICATED: Script = behind!(
-    [CHECK],
-    EXTEND_FENCED.text,
+    behind_check!(EXTEND_GUARDED.text, 30, "extend replicated", "5359eccb4d13c6407b226764393f27db63299938");
+const EXTEND_FENCED_REPLICATED: Script = behind_check!(
+    EXTEND_FENCED_GUARDED.text,
     31,
     "extend fenced replicated",
-    "5405d5972af1834a682737884cc5f270a0ea27ec"
+    "f60fee149b3f96244f5146d0521d06193f471cac"
 );
-pub(crate) const RAISE_ALL_REPLICATED: Script =
-    behind!([CHECK], RAISE_ALL.text, 32, "raise all replicated", "2ac7a7ed3125ccc376cb4b19424a330876b95253");
-pub(crate) const EXTEND_ALL_REPLICATED: Script = behind!(
-    [CHECK],
-    EXTEND_ALL.text,
+const RAISE_ALL_REPLICATED: Script =
+    behind_check!(RAISE_ALL.text, 32, "raise all replicated", "d48822d2f3b2dd7cca6cb78eb29436ac19d5354a");
+const EXTEND_ALL_REPLICATED: Script = behind_check!(
+    EXTEND_ALL_GUARDED.text,
     33,
     "extend all replicated",
-    "449c22fb76674e32807c3074ef5690fe4eb3858b"
+    "f772a7100f285bc310ec97d91fca13552622f9db"
 );
-pub(crate) const HEAL_REPLICATED: Script = behind!(
-    [CHECK, MARKER[0], MARKER[1]],
-    HEAL,
-    34,
-    "heal replicated",
-    "afb71d01fb8254f81fb0a70ca33e82f5c28b3517"
-);
-pub(crate) const HEAL_FENCED_REPLICATED: Script = behind!(
-    [CHECK, MARKER[0], MARKER[1]],
-    HEAL_FENCED.text,
+const HEAL_REPLICATED: Script =
+    behind_check!(HEAL_GUARDED.text, 34, "heal replicated", "62ac3b27baeffe50d39ca7dbb19e07b11e0ddc80");
+const HEAL_FENCED_REPLICATED: Script = behind_check!(
+    HEAL_FENCED_GUARDED.text,
     35,
     "heal fenced replicated",
-    "f6c2778d61ed01493dc4871614c2486916fda5b2"
+    "2c0cdb9a11657db8d061522553ef6e3f94ef2317"
 );
-pub(crate) const HEAL_ALL_REPLICATED: Script = behind!(
-    [CHECK, MARKER[0], MARKER[1]],
-    HEAL_ALL.text,
+const HEAL_ALL_REPLICATED: Script = behind_check!(
+    HEAL_ALL_GUARDED.text,
     36,
     "heal all replicated",
-    "f66f80dea82688cf13d912e3b1f8f950f74fef2c"
+    "08b9b9f09fbd3a370c0441026e21937526a95871"
+);
+const ENTER_REPLICATED: Script =
+    behind_check!(ENTER.text, 39, "enter replicated", "0ad29d29d308f74d7cddac32c377d344cdab96c3");
+const KEEP_REPLICATED: Script =
+    behind_check!(KEEP_GUARDED.text, 48, "keep replicated", "b3281d69b536d99096eef8094ae581dd76f31779");
+const KEEP_ALL_REPLICATED: Script = behind_check!(
+    KEEP_ALL_GUARDED.text,
+    49,
+    "keep all replicated",
+    "6e1473db1f91d1a836f7cbc71775596b06e2a017"
 );
 
-pub(crate) const ENTER_REPLICATED: Script =
-    behind!([CHECK], ENTER.text, 39, "enter replicated", "17cc923a213d8c6a0ae2340d1837f2d0bb693654");
-
-/// Each voting script, with its replacement on a master with replicas. On other masters, restoring
-/// a lock without a number needs no script.
-pub const REPLICATED: [(Option<&Script>, &Script); 15] = [
-    (Some(&ACQUIRE_GUARDED), &ACQUIRE_REPLICATED),
-    (Some(&ACQUIRE_FENCED_GUARDED), &ACQUIRE_FENCED_REPLICATED),
-    (Some(&ACQUIRE_ALL), &ACQUIRE_ALL_REPLICATED),
-    (Some(&TAKE), &TAKE_REPLICATED),
-    (Some(&ENTER), &ENTER_REPLICATED),
-    (Some(&ATTEND), &ATTEND_REPLICATED),
-    (Some(&OPEN), &OPEN_REPLICATED),
-    (Some(&RAISE), &RAISE_REPLICATED),
-    (Some(&EXTEND), &EXTEND_REPLICATED),
-    (Some(&EXTEND_FENCED), &EXTEND_FENCED_REPLICATED),
-    (Some(&RAISE_ALL), &RAISE_ALL_REPLICATED),
-    (Some(&EXTEND_ALL), &EXTEND_ALL_REPLICATED),
-    (None, &HEAL_REPLICATED),
-    (Some(&HEAL_FENCED), &HEAL_FENCED_REPLICATED),
-    (Some(&HEAL_ALL), &HEAL_ALL_REPLICATED),
+/// Each voting script under the restart guard, with its replacement on a master with replicas.
+pub const REPLICATED: [(&Script, &Script); 17] = [
+    (&ACQUIRE_GUARDED, &ACQUIRE_REPLICATED),
+    (&ACQUIRE_FENCED_GUARDED, &ACQUIRE_FENCED_REPLICATED),
+    (&ACQUIRE_ALL, &ACQUIRE_ALL_REPLICATED),
+    (&TAKE, &TAKE_REPLICATED),
+    (&ATTEND, &ATTEND_REPLICATED),
+    (&OPEN, &OPEN_REPLICATED),
+    (&RAISE, &RAISE_REPLICATED),
+    (&EXTEND_GUARDED, &EXTEND_REPLICATED),
+    (&EXTEND_FENCED_GUARDED, &EXTEND_FENCED_REPLICATED),
+    (&RAISE_ALL, &RAISE_ALL_REPLICATED),
+    (&EXTEND_ALL_GUARDED, &EXTEND_ALL_REPLICATED),
+    (&HEAL_GUARDED, &HEAL_REPLICATED),
+    (&HEAL_FENCED_GUARDED, &HEAL_FENCED_REPLICATED),
+    (&HEAL_ALL_GUARDED, &HEAL_ALL_REPLICATED),
+    (&ENTER, &ENTER_REPLICATED),
+    (&KEEP_GUARDED, &KEEP_REPLICATED),
+    (&KEEP_ALL_GUARDED, &KEEP_ALL_REPLICATED),
 ];
 
-/// The replacement of this script, or of a plain `SET`, on a master with replicas.
-pub(crate) fn replicated(script: Option<&'static Script>) -> Option<&'static Script> {
-    super::replacement(&REPLICATED, script)
+/// The replacement of this script on a master with replicas.
+pub(crate) fn replicated(script: &'static Script) -> &'static Script {
+    let pair = REPLICATED.iter().find(|(plain, _)| plain.number == script.number);
+    pair.map_or(script, |(_, replicated)| replicated)
 }
 
 #[cfg(test)]
@@ -218,17 +207,20 @@ mod tests {
     fn replicated_scripts_check_the_replicas_before_they_write() {
         for (plain, replicated) in REPLICATED {
             let text = replicated.text.strip_prefix(CHECK).unwrap();
-            let own = plain.map_or(HEAL, |plain| plain.text);
             let text = text.strip_suffix(if replicated == &ATTEND_REPLICATED { "" } else { WRITE }).unwrap();
-            let own = own.replace(read_info!(), "");
-            assert!(text.ends_with(&own), "{}", replicated.name);
+            assert!(text.ends_with(&plain.text.replace(read_info!(), "")), "{}", replicated.name);
             assert_eq!(replicated.text.matches("INFO'").count(), 1, "{}", replicated.name);
-            // Scripts that need an existing key, or end a quarantine, do not wait for the
-            // quarantine's end.
-            let words = ["open", "raise", "extend"];
-            let is_exempt = words.iter().any(|word| replicated.name.starts_with(word));
-            assert_eq!(text.contains("{'quarantined'"), !is_exempt, "{}", replicated.name);
         }
         assert!(!CHECK.contains("SET"));
+    }
+
+    /// `open` ends a quarantine, and the `Yes` of a raise is no new vote.
+    #[test]
+    fn every_replicated_script_that_gives_a_vote_looks_at_the_marker() {
+        let looks =
+            |script: &Script| script.text.contains("{'quarantined'") || script.text.contains("{'ours'");
+        let without = REPLICATED.iter().filter(|(_, replicated)| !looks(replicated));
+        let without: Vec<_> = without.map(|(plain, _)| plain.name).collect();
+        assert_eq!(without, [OPEN.name, RAISE.name, RAISE_ALL.name]);
     }
 }

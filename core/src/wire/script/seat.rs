@@ -101,5 +101,5 @@ if not first then return redis.pcall('GET', KEYS[odd]) end
 if least == math.huge then least = -1 end
 return {redis.sha1hex(string.sub(held[first], 1, 64)), least}"
     ),
-    sha1_hex: "6017f51f2618b4419b2b36ab8259b0ec76230f48",
+    sha1_hex: "d27c9768040ce7ab1fefadba5cc4ce0c43766430",
 };

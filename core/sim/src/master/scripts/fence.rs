@@ -11,16 +11,11 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn grant_fenced(&mut self, floor: f64) -> Result<(), Failure> {
-        let holder = self.holder()?;
-        if let Holder::Another(held) = holder {
+        if let Some(held) = self.get(self.key(1))? {
             self.tell_holder(&held);
             return Ok(());
         }
-        let fence = self.counter()?;
-        if matches!(holder, Holder::We) {
-            return self.number(fence);
-        }
-        let fence = lua_max(fence, floor) + 1.0;
+        let fence = lua_max(self.counter()?, floor) + 1.0;
         if fence > LAST_FENCE {
             return Err(USED_UP);
         }

@@ -21,6 +21,8 @@ struct Marker<'a> {
     opens: &'a [u8],
     longest: &'a [u8],
     masters: &'a [u8],
+    /// What follows these words, in the marker of a later version.
+    more: &'a [u8],
 }
 
 /// If a look at the marker follows `script`, returns the script before it. The inner `None` stands
@@ -35,7 +37,7 @@ impl Body<'_, '_> {
         let before = self.call.reply.length();
         self.run()?;
         let said = self.call.reply.take_behind(before);
-        if said.as_slice() != b":1\r\n" || matches!(self.check_marker()?, Standing::Votes { .. }) {
+        if said.as_slice() != b":1\r\n" || matches!(self.check_marker_or(b"ours")?, Standing::Votes { .. }) {
             self.call.reply.put_back(&said);
         }
         Ok(())
@@ -77,18 +79,25 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn check_marker(&mut self) -> Result<Standing, Failure> {
+        self.check_marker_or(b"quarantined")
+    }
+
+    /// The look at the marker, which answers this word in a quarantine.
+    fn check_marker_or(&mut self, word: &[u8]) -> Result<Standing, Failure> {
         let last = self.values.len();
         let (longest, masters) = (self.value(last.saturating_sub(1)), self.value(last));
         let (now, id) = (self.time(), self.replication_id()?);
         self.check_role()?;
         let found = self.get(self.key(self.keys.len()))?.unwrap_or_default();
         let seen = Marker::read(&found);
-        let fleet = seen.as_ref().map(|seen| [seen.longest, seen.masters]);
-        if let Some([ttl, many]) = fleet.filter(|[ttl, many]| Some(*ttl) != longest || Some(*many) != masters)
-        {
+        let is_other = |seen: &&Marker<'_>| {
+            Some(seen.longest) != longest || Some(seen.masters) != masters || !seen.more.is_empty()
+        };
+        if let Some(seen) = seen.as_ref().filter(is_other) {
             self.call.reply.array(3);
             self.call.reply.bulk(b"fleet");
-            return self.answered([ttl, many].map(|number| lua_number(number).unwrap_or_default()));
+            let numbers = [seen.longest, seen.masters];
+            return self.answered(numbers.map(|number| lua_number(number).unwrap_or_default()));
         }
         let written = seen.filter(|seen| seen.id == id.as_bytes());
         let written = written.and_then(|seen| Some((lua_number(seen.born)?, lua_number(seen.opens)?)));
@@ -110,7 +119,7 @@ impl Body<'_, '_> {
         };
         if now < opens {
             self.call.reply.array(2);
-            self.call.reply.bulk(b"quarantined");
+            self.call.reply.bulk(word);
             return self.answered([opens - now]);
         }
         Ok(Standing::Votes { opens })
@@ -136,13 +145,15 @@ impl Body<'_, '_> {
 }
 
 impl<'a> Marker<'a> {
-    /// `string.match(found, '^(%x+) (%d+) (%d+) (%d+) (%d+)$')`
+    /// `string.match(found, '^(%x+) (%d+) (%d+) (%d+) (%d+)(.*)$')`
     fn read(found: &'a [u8]) -> Option<Self> {
-        let words: Vec<&[u8]> = found.split(|byte| *byte == b' ').collect();
-        let [id, born, opens, longest, masters] = words.as_slice() else { return None };
+        let mut words = found.splitn(5, |byte| *byte == b' ');
+        let [id, born, opens, longest, rest] = std::array::from_fn(|_| words.next().unwrap_or_default());
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (masters, more) = rest.split_at(digits);
         let is_id = !id.is_empty() && id.iter().all(u8::is_ascii_hexdigit);
-        let is_number = |word: &&[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+        let is_number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
         let is_marker = is_id && [born, opens, longest, masters].into_iter().all(is_number);
-        is_marker.then_some(Self { id, born, opens, longest, masters })
+        is_marker.then_some(Self { id, born, opens, longest, masters, more })
     }
 }

@@ -17,6 +17,7 @@ mod store;
 
 use quorlock_core::internals::Script;
 
+use fleet::Standing;
 pub(super) use fleet::before_look;
 pub(super) use replicas::behind_check;
 
@@ -88,21 +89,13 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         clock.readings = 0;
     }
     let mut body = Body { call, script, keys, values, has_written: false };
-    if before_look(script).is_some() {
-        return body.run_and_look();
-    }
-    let Some(plain) = behind_check(script) else { return body.run() };
-    let is = |word: &str| plain.is_some_and(|plain| plain.name.starts_with(word));
-    let is_exempt = ["open", "raise", "extend"].into_iter().any(is);
-    let is_early = body.call.master.conditions.early_quarantine && !is_exempt;
-    if is_early && matches!(body.check_marker()?, fleet::Standing::Answered) || !body.check_replicas()? {
+    let Some(plain) = behind_check(script) else { return body.run_inner(script) };
+    let gives_no_vote = ["open", "raise"].into_iter().any(|word| plain.name.starts_with(word));
+    let is_early = body.call.master.conditions.early_quarantine && !gives_no_vote;
+    if is_early && before_look(plain).is_none() && matches!(body.check_marker()?, Standing::Answered) {
         return Ok(());
     }
-    let heals = plain.is_none() || is("heal");
-    if heals && matches!(body.check_marker()?, fleet::Standing::Answered) {
-        return Ok(());
-    }
-    body.run_and_write()
+    if body.check_replicas()? { body.run_and_write(plain) } else { Ok(()) }
 }
 
 /// A script while it runs. Its methods follow the scripts' texts, statement by statement, including
@@ -124,7 +117,12 @@ struct Body<'a, 'b> {
 type Given<'b> = Option<&'b [u8]>;
 
 impl<'b> Body<'_, 'b> {
-    /// The inner script, which others may contain or which is used alone.
+    /// A script without the check of the replicas.
+    fn run_inner(&mut self, script: &Script) -> Result<(), Failure> {
+        if before_look(script).is_some() { self.run_and_look() } else { self.run() }
+    }
+
+    /// The innermost script, which others may contain or which is used alone.
     fn run(&mut self) -> Result<(), Failure> {
         match self.call.command.kind() {
             CommandKind::Release => self.release(),

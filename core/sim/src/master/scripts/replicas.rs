@@ -9,9 +9,8 @@ use crate::master::command::CommandKind;
 use crate::master::number::lua_number;
 use crate::master::reply::Failure;
 
-/// If `script` begins with the check, returns the script that follows the check. The inner `None`
-/// stands for a plain `SET`, which is no script.
-pub(in crate::master) fn behind_check(script: &Script) -> Option<Option<&'static Script>> {
+/// If `script` begins with the check, returns the script that follows the check.
+pub(in crate::master) fn behind_check(script: &Script) -> Option<&'static Script> {
     REPLICATED.iter().find(|(_, replicated)| *replicated == script).map(|(plain, _)| *plain)
 }
 
@@ -46,9 +45,9 @@ impl Body<'_, '_> {
     }
 
     /// Runs the script that follows the check, and the write that follows a yes.
-    pub(super) fn run_and_write(&mut self) -> Result<(), Failure> {
+    pub(super) fn run_and_write(&mut self, script: &Script) -> Result<(), Failure> {
         let before = self.call.reply.length();
-        self.run()?;
+        self.run_inner(script)?;
         if self.call.command.kind() == CommandKind::Attend {
             return Ok(());
         }
@@ -56,7 +55,9 @@ impl Body<'_, '_> {
         // An infinite counter is more than 0 in Lua, and the smallest integer in the reply.
         let is_infinite = said.as_slice() == format!(":{}\r\n", i64::MIN).as_bytes();
         let is_count = said.starts_with(b":") && said.get(1) > Some(&b'0');
-        let is_yes = said.starts_with(b"*3\r\n$5\r\nseats") || is_count || is_infinite;
+        let is_word =
+            [&b"*3\r\n$5\r\nseats"[..], b"*2\r\n$4\r\nours"].iter().any(|word| said.starts_with(word));
+        let is_yes = is_word || is_count || is_infinite;
         if !is_yes {
             self.call.reply.put_back(&said);
             return Ok(());
