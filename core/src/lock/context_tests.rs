@@ -36,8 +36,7 @@ fn vote_in_quarantine(discount: impl Fn(&mut Keys, MasterId), after: Duration) -
     Context { base: &mut base, keys: &mut keys, effects: &mut effects }.kept(master, ttl, asked_at);
     discount(&mut keys, master);
     effects.now = asked_at + after;
-    let cause = Cause::Quarantined { remaining: ms(4_000) };
-    let answer = Answer::Failed { cause, fate: Fate::Unknown, stale: false };
+    let answer = Answer::OursInQuarantine { remaining: ms(4_000) };
     Context { base: &mut base, keys: &mut keys, effects: &mut effects }.holder_vote(master, answer)
 }
 
