@@ -166,15 +166,9 @@ impl Client<'_> {
         self.history.note(What::Seeks { by: by.clone(), sought: sought.clone() });
         match self.request(&sought, manner)? {
             Ok(held) => {
+                let (ttl, renewed) = (millis(manner.ttl), manner.renewed);
                 let (token, permit) = (token_of(&held), held.permit());
-                let Manner { renewed, .. } = manner;
-                self.history.note(What::Granted {
-                    by: by.clone(),
-                    token,
-                    ttl: millis(manner.ttl),
-                    renewed,
-                    permit,
-                });
+                self.history.note(What::Granted { by: by.clone(), token, ttl, renewed, permit });
                 let how = self.hold(&by, &sought, manner, held)?;
                 self.history.note(What::Ended { by, how });
             }
@@ -193,8 +187,8 @@ impl Client<'_> {
         let request = self.locker.lock(&lock.resource).resuming(lock.resumption);
         match manner.of(request).timeout(LIMIT).wait() {
             Ok(guard) => {
-                let (token, ttl, renewed) = (token_of(&guard), millis(manner.ttl), manner.renewed);
-                let from = lock.by;
+                let (ttl, renewed) = (millis(manner.ttl), manner.renewed);
+                let (from, token) = (lock.by, token_of(&guard));
                 self.history.note(What::Received { by: by.clone(), from, token, ttl, renewed });
                 let how = self.hold(&by, &sought, manner, Held::Guard(guard))?;
                 self.history.note(What::Ended { by, how });
