@@ -158,8 +158,9 @@ impl Guard {
     ///
     /// The process that gets the returned value can resume the lock
     /// ([`Locker::resume`](super::Locker::resume)) or release it
-    /// ([`Locker::release`](super::Locker::release)) until its TTL has run out. Nothing is sent, so
-    /// this does not wait.
+    /// ([`Locker::release`](super::Locker::release)) until its TTL has run out. This does not wait.
+    /// To masters that have yet to answer the acquisition, a release is sent, so that no key is
+    /// left there: they do not count for the receiver.
     ///
     /// # Errors
     /// - [`HandOverError::Shared`] if the lock has other handles, which would still report it as

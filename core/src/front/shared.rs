@@ -135,7 +135,7 @@ impl Shared {
             }
             let valid_until = engine.machine.take(id, now)?;
             let lock = engine.machine.lock(id)?;
-            let proof = lock.resumption()?;
+            let proof = lock.resumption(engine.machine.config().masters().len())?;
             engine.figures.granted(lock.attempts(), now.since(since));
             let grant = GrantFields::of(lock, engine.machine.config().quorum, valid_until.since(now));
             // Under the machine's mutex, so that a loss delivered next is not overwritten.

@@ -200,7 +200,7 @@ impl Sought {
 
     /// Its number, once it has one.
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.lock.resumption()?.fencing_token
+        self.lock.resumption(0)?.fencing_token
     }
 
     /// Drops the bid, as a machine does when the lock has ended.

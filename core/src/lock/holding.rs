@@ -30,6 +30,8 @@ pub(super) struct Held {
     pub(super) taken: bool,
     /// Whether it was handed over to us. Until it is taken it is not ours to release.
     pub(super) was_resumed: bool,
+    /// Whether another locker may know its resumption.
+    pub(super) was_copied: bool,
     pub(super) renewal: Option<Renewal>,
     pub(super) extensions: Vec<Extension>,
 }
@@ -63,6 +65,7 @@ impl Held {
             valid_until,
             taken: false,
             was_resumed: false,
+            was_copied: false,
             renewal,
             extensions: Vec::new(),
         }

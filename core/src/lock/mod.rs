@@ -165,7 +165,8 @@ impl Lock {
         (base.attempts, base.attempts_allowed) = (1, Some(1));
         let all = MasterSet::all(effects.config.masters.len());
         let mut keys = Keys::new(&base, resumption.token, all);
-        (keys.forsaken, keys.fence) = (resumption.uncounted, resumption.fencing_token);
+        (keys.forsaken, keys.unproven) = (resumption.uncounted, resumption.unproven);
+        keys.fence = resumption.fencing_token;
         let resuming = Resuming::begin(&mut Context { base: &mut base, keys: &mut keys, effects });
         Self { base, stage: Stage::Asked(keys, Phase::Resuming(resuming)) }
     }
@@ -235,16 +236,25 @@ impl Lock {
         }
     }
 
-    pub(crate) fn resumption(&self) -> Option<Resumption> {
-        let Stage::Asked(keys, phase) = &self.stage else { return None };
-        let mut uncounted = keys.forsaken;
-        if let Phase::Held(held) = phase {
-            held.unsettled.iter().for_each(|master| uncounted.insert(master));
+    /// As [`Self::resumption`], for another locker while this one goes on.
+    pub(crate) fn copied_resumption(&mut self, masters: usize) -> Option<Resumption> {
+        if let Stage::Asked(_, Phase::Held(held)) = &mut self.stage {
+            held.was_copied = true;
         }
+        self.resumption(masters)
+    }
+
+    /// What another locker needs to resume it, of this many masters.
+    pub(crate) fn resumption(&self, masters: usize) -> Option<Resumption> {
+        let Stage::Asked(keys, phase) = &self.stage else { return None };
+        let unsettled = if let Phase::Held(held) = phase { held.unsettled } else { MasterSet::EMPTY };
+        let uncounted = keys.forsaken.with(unsettled);
+        let not_reached = MasterSet::all(masters).without(keys.reached);
         Some(Resumption {
             token: keys.token,
             fencing_token: keys.fence,
             uncounted,
+            unproven: keys.unproven.with(not_reached).without(uncounted),
             of: self.base.targets.digest(),
             seats: self.seats().unwrap_or(Seats::NONE),
         })

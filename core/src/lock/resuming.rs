@@ -18,11 +18,11 @@ pub(super) struct Resuming {
 }
 
 impl Resuming {
-    /// Asks all masters that may count: any of them may hold the token.
+    /// Asks all masters that count: any of them may hold the token.
     pub(super) fn begin(cx: &mut Context<'_, '_>) -> Self {
         let now = cx.effects.now;
         let masters = cx.effects.config.masters.len();
-        let asked = MasterSet::all(masters).without(cx.keys.forsaken);
+        let asked = MasterSet::all(masters).without(cx.keys.forsaken).without(cx.keys.unproven);
         let round = cx.base.next_round();
         cx.order_numbered(asked, round, Action::Extend, cx.base.ttl, cx.keys.fence);
         Self { round, since: now, votes: Votes::outstanding_from(asked, masters, Vec::new()) }

@@ -245,10 +245,11 @@ impl<E: Entropy> Machine<E> {
         self.lock(lock).and_then(Lock::seat)
     }
 
-    /// Returns what another process needs to resume a lock: its token, and its number if it has
-    /// one.
-    pub fn resumption(&self, lock: LockId) -> Option<Resumption> {
-        self.lock(lock).and_then(Lock::resumption)
+    /// Returns what another process needs to resume a lock while it is held here, too: its token,
+    /// and its number if it has one.
+    pub fn resumption(&mut self, lock: LockId) -> Option<Resumption> {
+        let table::Task::Lock(lock) = &mut self.locks.get_mut(lock)?.task else { return None };
+        lock.copied_resumption(self.config.masters.len())
     }
 
     /// The lock's targets, with the permits that it has of a semaphore, and what is needed to
@@ -258,7 +259,7 @@ impl<E: Entropy> Machine<E> {
         let lock = self.lock(lock)?;
         let targets = lock.targets().clone();
         let targets = lock.seats().map_or(targets, |seats| lock.targets().at_seats(seats));
-        Some((targets, lock.resumption()?))
+        Some((targets, lock.resumption(self.config.masters.len())?))
     }
 
     /// Returns each master's state, in the order of the configuration.

@@ -65,8 +65,10 @@ impl Acquire {
 
 /// What a process needs to resume a lock that was granted to another process or locker.
 ///
-/// It also says which masters must not count as holders of the token, because the process that was
-/// granted the lock may still send them a release. The masters are named by their position, so both
+/// It also says which masters do not count as holders of the token: for good, because the process
+/// that was granted the lock may still send them a release; or until the key is restored there,
+/// because they did not grant the lock. Such a master can report the token only as another one: one
+/// server behind two addresses has one vote. The masters are named by their position, so both
 /// processes must list the same masters in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Resumption {
@@ -74,7 +76,10 @@ pub struct Resumption {
     pub token: Token,
     /// Its fencing token, if it was granted one.
     pub fencing_token: Option<FencingToken>,
+    /// Masters on which a release may follow the token.
     pub(crate) uncounted: MasterSet,
+    /// Masters that did not grant the lock, and on which its key has not been restored.
+    pub(crate) unproven: MasterSet,
     /// A digest of what it locks: zero for one resource that is locked exclusively.
     pub(crate) of: u32,
     /// Its permits, if it is of a semaphore.
@@ -83,12 +88,14 @@ pub struct Resumption {
 
 impl Resumption {
     /// Creates a resumption of which only the token is known, and the fencing token if the lock has
-    /// one.
+    /// one. Every master may be counted as a holder.
     pub const fn new(token: Token, fencing_token: Option<FencingToken>) -> Self {
-        Self { token, fencing_token, uncounted: MasterSet::EMPTY, of: 0, seats: Seats::NONE }
+        let (uncounted, unproven) = (MasterSet::EMPTY, MasterSet::EMPTY);
+        Self { token, fencing_token, uncounted, unproven, of: 0, seats: Seats::NONE }
     }
 
-    /// Returns whether every master may be counted as a holder.
+    /// Returns whether every master may be counted as a holder, now or once the key is restored
+    /// there.
     pub const fn counts_all(self) -> bool {
         self.uncounted.bits() == 0
     }
@@ -105,16 +112,21 @@ impl Resumption {
     }
 
     /// Returns everything except the fencing token as text, for another process. The text is the
-    /// token's 40 digits, and then up to three parts, each after a hyphen: the masters that must
-    /// not count, if any; a digest of what it locks, unless that is one resource exclusively; and
-    /// its permits of a semaphore. Keep the text out of logs: it contains the token.
+    /// token's 40 digits, and then up to three parts, each after a hyphen: the masters that do not
+    /// count, if any, and after a point those of them that may count again; a digest of what it
+    /// locks, unless that is one resource exclusively; and its permits of a semaphore. Keep the
+    /// text out of logs: it contains the token.
     pub fn expose(self) -> String {
         let token = self.token.expose();
-        match (self.uncounted.bits(), self.of, self.seats) {
-            (0, 0, Seats::NONE) => token,
-            (uncounted, 0, Seats::NONE) => format!("{token}-{uncounted:x}"),
-            (uncounted, of, Seats::NONE) => format!("{token}-{uncounted:x}-{of:x}"),
-            (uncounted, of, seats) => format!("{token}-{uncounted:x}-{of:x}-{}", seats.to_text()),
+        let masters = match (self.uncounted.bits(), self.unproven.bits()) {
+            (uncounted, 0) => format!("{uncounted:x}"),
+            (uncounted, unproven) => format!("{uncounted:x}.{unproven:x}"),
+        };
+        match (&*masters, self.of, self.seats) {
+            ("0", 0, Seats::NONE) => token,
+            (masters, 0, Seats::NONE) => format!("{token}-{masters}"),
+            (masters, of, Seats::NONE) => format!("{token}-{masters}-{of:x}"),
+            (masters, of, seats) => format!("{token}-{masters}-{of:x}-{}", seats.to_text()),
         }
     }
 
@@ -122,11 +134,13 @@ impl Resumption {
     pub fn from_text(text: &str, fencing_token: Option<FencingToken>) -> Option<Self> {
         let mut parts = text.split('-');
         let token = Token::from_hex(parts.next()?)?;
-        let uncounted = parts.next().map_or(Ok(0), |bits| u64::from_str_radix(bits, 16)).ok()?;
+        let masters = |digits| u64::from_str_radix(digits, 16).ok().map(MasterSet::from_bits);
+        let sets = parts.next().unwrap_or("0");
+        let (uncounted, unproven) = sets.split_once('.').unwrap_or((sets, "0"));
+        let (uncounted, unproven) = (masters(uncounted)?, masters(unproven)?);
         let of = parts.next().map_or(Ok(0), |digits| u32::from_str_radix(digits, 16)).ok()?;
-        let uncounted = MasterSet::from_bits(uncounted);
         let seats = parts.next().map_or(Some(Seats::NONE), Seats::from_text)?;
-        parts.next().is_none().then_some(Self { token, fencing_token, uncounted, of, seats })
+        parts.next().is_none().then_some(Self { token, fencing_token, uncounted, unproven, of, seats })
     }
 }
 

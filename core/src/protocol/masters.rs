@@ -70,6 +70,10 @@ impl MasterSet {
         (self.0 & Self::all(masters).0).count_ones() as usize
     }
 
+    pub(crate) fn with(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
     pub(crate) fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }

@@ -12,7 +12,7 @@ fn counter_key() -> Vec<u8> {
     Resource::new(KEY).unwrap().counter_key()
 }
 
-fn number(world: &World, lock: LockId) -> u64 {
+fn number(world: &mut World, lock: LockId) -> u64 {
     world.nodes[0].machine.resumption(lock).unwrap().fencing_token.map_or(0, FencingToken::get)
 }
 
@@ -40,7 +40,7 @@ fn numbers_rise_with_every_grant_in_one_round_trip() {
     let mut world = World::of(3);
     for expected in 1..=3 {
         let lock = world.hold(&fenced());
-        assert_eq!(number(&world, lock), expected);
+        assert_eq!(number(&mut world, lock), expected);
         world.release(lock);
         assert!(matches!(world.next_event(), Event::Released { .. }));
     }
@@ -52,11 +52,11 @@ fn numbers_rise_with_every_grant_in_one_round_trip() {
 fn only_granted_fenced_locks_have_a_fencing_number() {
     let mut world = World::of(3);
     let sought = world.acquire(&fenced());
-    assert_eq!(number(&world, sought), 0);
+    assert_eq!(number(&mut world, sought), 0);
     world.cancel(sought);
     world.pump();
     let plain = world.hold(&wanted(ms(10_000)));
-    assert_eq!(number(&world, plain), 0);
+    assert_eq!(number(&mut world, plain), 0);
     assert_eq!(counts(&world, "SET"), [1, 1, 1]);
 }
 
@@ -65,7 +65,7 @@ fn masters_that_disagree_are_raised_to_the_largest_where_the_lock_is_ours() {
     let mut world = World::of(3);
     set_counters(&mut world, &["41", "7"]);
     let lock = world.hold(&fenced());
-    assert_eq!(number(&world, lock), 42);
+    assert_eq!(number(&mut world, lock), 42);
     world.pump();
     assert_eq!(counters(&world)[..2], [42, 42]);
     let raised: usize = counts(&world, "RAISE").iter().sum();
@@ -82,7 +82,7 @@ fn a_later_answer_with_a_larger_number_raises_the_others_once_more() {
     world.masters[3].delay = ms(15);
     world.masters[4].flow = Flow::Stopped;
     let lock = world.hold(&fenced());
-    assert_eq!(number(&world, lock), 100);
+    assert_eq!(number(&mut world, lock), 100);
     world.pass(ms(30));
     assert_eq!(counters(&world)[3], 100);
     assert!(
@@ -123,7 +123,7 @@ fn an_impossible_counter_costs_that_master_its_vote() {
     let mut world = World::of(3);
     set_counters(&mut world, &["many"]);
     let lock = world.hold(&fenced());
-    assert_eq!(number(&world, lock), 1);
+    assert_eq!(number(&mut world, lock), 1);
     let key = String::from_utf8(counter_key()).unwrap();
     assert_eq!(world.masters[0].value(&key, world.now), Some("many"));
     assert_eq!(world.holders(), [1, 2], "the counter goes first, so nothing is locked there");
@@ -144,7 +144,7 @@ fn an_extension_raises_the_counter_of_a_master_that_was_late() {
     set_counters(&mut world, &["41", "41", "7"]);
     world.masters[2].delay = ms(3);
     let lock = world.hold(&fenced());
-    assert_eq!(number(&world, lock), 42);
+    assert_eq!(number(&mut world, lock), 42);
     world.pass(ms(10));
     assert_eq!(counters(&world), [42, 42, 8]);
     world.extend(lock, ms(10_000));
@@ -161,7 +161,7 @@ fn a_larger_counter_is_no_hindrance_to_an_extension_and_is_never_lowered() {
     world.extend(lock, ms(10_000));
     assert!(matches!(world.next_event(), Event::Extended { result: Ok(_), .. }));
     assert_eq!(counters(&world), [50, 50, 50]);
-    assert_eq!(number(&world, lock), 1);
+    assert_eq!(number(&mut world, lock), 1);
 }
 
 #[test]

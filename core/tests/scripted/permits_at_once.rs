@@ -34,7 +34,7 @@ fn is_empty(world: &World) -> bool {
 /// permits.
 fn granted(world: &mut World, node: usize) -> Vec<(LockId, Resumption)> {
     let locks = world.granted(node);
-    let machine = &world.nodes[node].machine;
+    let machine = &mut world.nodes[node].machine;
     locks.into_iter().map(|lock| (lock, machine.resumption(lock).unwrap())).collect()
 }
 
