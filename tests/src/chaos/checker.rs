@@ -10,8 +10,8 @@ use super::sought::Sought;
 /// A promise, described by its violation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
-    /// Two grants of a resource have the same fencing token, or a grant changed its own, for example
-    /// when it was handed over.
+    /// Two grants of a resource have the same fencing token, or a grant changed its own, maybe when
+    /// it was handed over.
     TokenTwice,
     /// A grant that had ended before another attempt began has the larger fencing token; readers
     /// may have the token of the writer before them, and are not compared with other readers.
