@@ -48,7 +48,7 @@ pub(super) const HEAL_GUARDED: Script =
 pub(super) const HEAL_FENCED_GUARDED: Script =
     before_look!(HEAL_FENCED.text, 44, "heal fenced guarded", "7d10e83a1b98ab954defc32073cda0eced027acf");
 pub(super) const HEAL_ALL_GUARDED: Script =
-    before_look!(HEAL_ALL.text, 45, "heal all guarded", "c5532810c8cbee58e0cc6597698a21ab47346cfe");
+    before_look!(HEAL_ALL.text, 45, "heal all guarded", "d70178ff43c6dcd1d32a884804e244e58b5fc218");
 pub(super) const KEEP_GUARDED: Script =
     before_look!(KEEP.text, 46, "keep guarded", "a6c33b5470a95f7840ff672329c321f815386958");
 pub(super) const KEEP_ALL_GUARDED: Script =

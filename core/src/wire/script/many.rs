@@ -255,8 +255,8 @@ return stop or 1"
 };
 
 /// Raises the counters, then restores missing targets and extends ours, if no target is another's.
-/// Answers 1, or 0 without a change if a target is another's. Want marks do not keep out a claim
-/// that is already held.
+/// Answers 1; or 0 without a change if a target is another's, or if none is missing: one server
+/// behind two addresses has one vote. Want marks do not keep out a claim that is already held.
 pub const HEAL_ALL: Script = Script {
     number: 15,
     name: "heal all",
@@ -267,11 +267,11 @@ pub const HEAL_ALL: Script = Script {
         define_look!(),
         define_lengthen!(),
         "\
-local values, there = {}, 0
+local values, there, missing = {}, 0, false
 local stop = all('MGET', KEYS, 1, written, function(part, before)
   for i = 1, #part do
     values[before + i] = part[i]
-    if part[i] then there = there + 1 end
+    if part[i] then there = there + 1 else missing = true end
     if part[i] and part[i] ~= token then return 0 end
   end
 end)
@@ -280,9 +280,10 @@ stop = stop or there ~= 0 and 0
 for i = 1, read do
   stop = stop or look(i) or held[i] and held[i] ~= token
     and string.sub(held[i], 1, #ARGV[6 + i]) ~= ARGV[6 + i] and 0
+  missing = missing or not ends[i] and held[i] ~= token
 end
 if stop and bad(stop) and not string.find(stop.err, 'WRONGTYPE', 1, true) then return stop end
-if stop then return 0 end
+if stop or not missing then return 0 end
 stop = has('f') and number > 0 and raise()
 for i = 1, written do
   stop = stop or values[i] and lengthen(KEYS[i])
@@ -291,7 +292,7 @@ end
 for i = 1, read do stop = stop or share(i, held[i], ends[i]) end
 return stop or 1"
     ),
-    sha1_hex: "52d8f7258e5e4392825a3220f2b5991c3f0d2d4d",
+    sha1_hex: "1b2ae5b95c3f8f5c04c2ed13f3322f7f9abd5b8c",
 };
 
 /// Removes only what is ours. Answers 1 if all targets were ours; else 0, or with the flag `t` the

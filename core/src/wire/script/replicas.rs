@@ -159,7 +159,7 @@ const HEAL_ALL_REPLICATED: Script = behind_check!(
     HEAL_ALL_GUARDED.text,
     36,
     "heal all replicated",
-    "08b9b9f09fbd3a370c0441026e21937526a95871"
+    "fb6939cb9c69003996fa23078475e8e45c4c2088"
 );
 const ENTER_REPLICATED: Script =
     behind_check!(ENTER.text, 39, "enter replicated", "0ad29d29d308f74d7cddac32c377d344cdab96c3");

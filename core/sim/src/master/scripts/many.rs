@@ -93,6 +93,10 @@ impl<'b> Body<'_, 'b> {
             }
         };
         let Some((values, targets)) = found else { return self.number(0.0) };
+        let is_lost = |target: &Looked| target.end.is_none() && target.held.as_deref() != Some(many.token);
+        if values.iter().all(Option::is_some) && !targets.iter().any(is_lost) {
+            return self.number(0.0);
+        }
         if many.has(b'f') && many.number > 0.0 {
             self.raise_all_counters(&many)?;
         }
