@@ -79,7 +79,10 @@ fn help() {
     println!(
         "killed, stopped, cut off and replaced. Half of them count votes that all replicas have confirmed, the"
     );
-    println!("others use the restart guard alone. Then the records of all clients are checked.");
+    println!(
+        "others use the restart guard alone. Clients also extend their locks and hand them over to each other."
+    );
+    println!("Then the records of all clients are checked.");
     println!(
         "Exit codes: 0, promises were kept for the former and broken for the latter; else 1. Defaults are in\nparentheses.\n"
     );

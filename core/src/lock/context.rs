@@ -34,7 +34,7 @@ pub(super) struct Base {
     pub(super) attempts: u32,
     rounds: u32,
     pub(super) renew_for: Option<Duration>,
-    /// Its first grant, even if the caller did not take it.
+    /// Its last grant, even if the caller did not take it.
     pub(super) grant: Option<Grant>,
     pub(super) is_fenced: bool,
     pub(super) heals: bool,
@@ -388,3 +388,7 @@ fn digest(resource: &Resource) -> u64 {
     let bytes = resource.key().iter();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
+
+#[cfg(test)]
+#[path = "context_tests.rs"]
+mod tests;

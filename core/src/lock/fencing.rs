@@ -53,6 +53,11 @@ impl Numbers {
     }
 
     /// How many of the masters that granted the lock have the highest number.
+    ///
+    /// Without a number there is no agreement: then masters that have not counted are left out
+    /// because they have not granted the lock. Once there is one, every master that has it has
+    /// granted the lock. A raise can fail, but only masters with a smaller number are asked for
+    /// one, and after a failure their number stays below the highest, which never falls.
     pub(super) fn agreed(&self, votes: &[Vote]) -> usize {
         let both = self.counted.iter().zip(votes);
         both.filter(|(counted, vote)| **vote == Vote::Granted && **counted == self.highest).count()

@@ -324,3 +324,28 @@ fn a_master_that_was_never_asked_for_a_place_gets_no_request_to_remove_it() {
     assert_eq!((world.masters[2].count("LEAVE"), places(&world, 2)), (0, 0));
     assert!(world.masters[0].count("LEAVE") > 0, "{:?}", world.masters[0].executed);
 }
+
+/// Its process was stopped, so that its place expired, and gets its number back.
+#[test]
+fn a_waiter_that_is_no_longer_first_leaves_changes_of_the_key_to_the_one_before_it() {
+    let mut world = processes(3, 3);
+    let held = world.hold(&Acquire { fair: false, ttl: Ttl::new(ms(60_000)).unwrap(), ..fair() });
+    let asked_after_a_change = |world: &mut World| {
+        let before = world.masters[0].count("ENTER");
+        world.extend(held, ms(60_000));
+        world.pump();
+        world.masters[0].count("ENTER") - before
+    };
+    world.acquire_by(2, &fair());
+    world.pass(ms(2));
+    world.acquire_by(1, &fair());
+    world.pass(ms(100));
+    let stopped = world.nodes.pop().unwrap();
+    world.pass(ms(1_500));
+    assert_eq!(asked_after_a_change(&mut world), 1, "the second one is first");
+    world.nodes.push(stopped);
+    world.pass(ms(1_000));
+    assert_eq!(asked_after_a_change(&mut world), 1, "the first one is");
+    world.release(held);
+    assert_eq!(granted(&mut world), [2]);
+}

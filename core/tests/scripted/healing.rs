@@ -1,6 +1,6 @@
 //! Healing: keys are put back where they are missing, as long as a quorum holds the lock.
 
-use quorlock_core::{Acquire, Event, LockId, LossCause, Resource};
+use quorlock_core::{Acquire, Event, LockId, LossCause, ReleaseOutcome, Resource};
 
 use super::world::{Flow, KEY, Reach, World, ms, wanted};
 
@@ -219,4 +219,38 @@ fn a_key_that_was_put_back_without_an_answer_is_released_even_if_the_next_heal_i
     world.release(lock);
     world.pass(ms(2_900));
     assert_eq!(world.holders(), [4], "what is left is another holder's");
+}
+
+/// Two of five masters hold the lock, and another one has the key without counting as a holder.
+#[test]
+fn a_release_does_not_count_a_master_that_does_not_count_as_a_holder() {
+    for is_silent in [false, true] {
+        let mut world = World::of(5);
+        for master in 3..5 {
+            world.masters[master].hold_by_another(KEY, None);
+        }
+        let lock = world.hold(&Acquire { renew_for: None, ..healed() });
+        world.masters[3].forget_keys();
+        world.masters[3].flow = Flow::RepliesHeld;
+        world.extend(lock, ms(3_000));
+        world.pump();
+        // The key is restored. The answer is lost, and so is the release behind the request, if one
+        // is written.
+        let generation = world.generation(3);
+        world.dead.insert((3, generation));
+        if is_silent {
+            world.pass(ms(100));
+        } else {
+            world.cut(0, 3);
+        }
+        world.masters[3].flow = Flow::Free;
+        world.pass(ms(100));
+        assert_eq!(world.holders(), [0, 1, 2, 3, 4]);
+        world.events_now();
+        world.masters[2].forget_keys();
+        world.release(lock);
+        let released = Event::Released { lock, outcome: ReleaseOutcome::NotOurs };
+        assert_eq!(world.events_now(), [released], "silent: {is_silent}");
+        assert_eq!(world.holders(), [4], "it is released all the same");
+    }
 }

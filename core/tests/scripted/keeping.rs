@@ -82,6 +82,19 @@ fn callers_of_the_same_process_wait_for_the_minimum_hold_time_as_well() {
     assert!(world.now.since(granted) >= ms(5_000));
 }
 
+/// The first grant is over before the caller takes it, and the lock is granted again.
+#[test]
+fn the_minimum_hold_time_counts_from_the_grant_that_the_caller_took() {
+    let mut world = World::of(3);
+    world.each(|master| master.delay = ms(40));
+    let lock = world.acquire(&wanted(ms(1_000)));
+    assert!(matches!(world.next_event(), Event::Granted { .. }));
+    assert!(matches!(world.next_event(), Event::Granted { .. }), "nobody has taken it");
+    assert!(world.take(lock).is_some());
+    world.pass(ms(100));
+    assert_eq!(release_after(&mut world, lock, MINUTE), Some(MINUTE - ms(100)));
+}
+
 #[test]
 fn a_minimum_hold_time_that_is_already_over_means_an_ordinary_release() {
     let mut world = World::of(3);

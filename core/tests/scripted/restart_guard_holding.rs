@@ -1,7 +1,9 @@
 //! Held locks under the restart guard: extension and healing on masters that may have forgotten
 //! locks, or have copies of other masters' keys.
 
-use quorlock_core::{Acquire, Event, ExtendError, Target, Ttl};
+use std::time::Duration;
+
+use quorlock_core::{Acquire, Event, ExtendError, Instant, LockId, Target, Ttl};
 
 use super::restart_guard::{LONGEST, guarded, lock, open, restart};
 use super::world::{Flow, KEY, Reach, World, ms, wanted};
@@ -102,7 +104,7 @@ fn the_copy_of_a_key_does_not_count_on_a_promoted_server() {
     for fenced in [false, true] {
         let mut world = two_clients();
         let held = world.hold(&Acquire { fenced, ..lock() });
-        let now = world.now.since(quorlock_core::Instant::ORIGIN);
+        let now = world.now.since(Instant::ORIGIN);
         world.suspend(ms(2_000));
         // The key has expired on a master that the holder has not reached for long.
         world.masters[2].server.remove(0, KEY.as_bytes(), now);
@@ -157,6 +159,85 @@ fn the_slowest_master_counts_in_a_quarantine_like_the_others() {
         world.pass(ms(3_500));
         assert!(!world.events_now().iter().any(|event| matches!(event, Event::Lost { .. })));
         world.release(held);
+    }
+}
+
+/// What a master has last said yes to.
+#[derive(Clone, Copy, Debug)]
+enum SaidYes {
+    /// To the acquisition, as one of the quorum.
+    AsOneOfTheQuorum,
+    /// To the acquisition, after the others had granted the lock.
+    Late,
+    /// To an extension, as one of the quorum.
+    Extended,
+    /// To an extension, after the others had confirmed it.
+    ExtendedLate,
+}
+
+/// Three masters, of which the last one says yes for the last time. Returns when it was asked, and
+/// for which TTL.
+fn said_yes(said: SaidYes, slow: Duration) -> (World, LockId, Instant, Duration) {
+    let mut world = open(3);
+    let is_late = matches!(said, SaidYes::Late | SaidYes::ExtendedLate);
+    let slow_down = |world: &mut World| {
+        world.masters[2].delay = slow;
+        if !is_late {
+            // The others answer after it, so it is one of the quorum.
+            world.masters[1].delay = slow;
+            world.masters[0].delay = slow + ms(1);
+        }
+    };
+    if matches!(said, SaidYes::AsOneOfTheQuorum | SaidYes::Late) {
+        slow_down(&mut world);
+    }
+    let (mut asked_at, mut ttl) = (world.now, ms(3_000));
+    let held = world.hold(&lock());
+    if matches!(said, SaidYes::Extended | SaidYes::ExtendedLate) {
+        world.pass(ms(1_000));
+        slow_down(&mut world);
+        // Longer than the TTL of the lock itself.
+        (asked_at, ttl) = (world.now, ms(4_000));
+        world.extend(held, ttl);
+    }
+    world.pass(slow + ms(1));
+    world.each(|master| master.delay = Duration::ZERO);
+    (world, held, asked_at, ttl)
+}
+
+/// Whether an extension is confirmed at this instant by two masters, of which one is quarantined
+/// and has had the key without a gap.
+fn is_confirmed_at(world: &mut World, held: LockId, at: Instant) -> bool {
+    // The other two keep the lock valid meanwhile.
+    world.cut(0, 2);
+    world.masters[2].reach = Reach::Refuses;
+    world.masters[2].server.restart(102, |_| true);
+    world.pass(ms(1_500));
+    world.extend(held, ms(5_000));
+    world.pass(ms(10));
+    world.masters[2].reach = Reach::Accepts;
+    world.pass(at.since(world.now));
+    assert!(world.holders().contains(&2), "its key has not expired");
+    world.masters[1].flow = Flow::Stopped;
+    world.events_now();
+    world.extend(held, ms(5_000));
+    world.events_now().iter().any(|event| matches!(event, Event::Extended { result: Ok(_), .. }))
+}
+
+/// Its marker is gone until the quarantine ends, and so nothing but the time tells whether it may
+/// have voted for another client in between.
+#[test]
+fn a_quarantined_master_counts_until_the_ttl_less_drift_has_passed_since_its_last_yes_was_asked_for() {
+    use SaidYes::{AsOneOfTheQuorum, Extended, ExtendedLate, Late};
+    for said in [AsOneOfTheQuorum, Late, Extended, ExtendedLate] {
+        for slow in [ms(0), ms(1), ms(20)] {
+            for (early, counts) in [(ms(1), true), (Duration::from_nanos(1), true), (ms(0), false)] {
+                let (mut world, held, asked_at, ttl) = said_yes(said, slow);
+                let end = asked_at + (ttl - ttl / 100 - ms(2));
+                let confirmed = is_confirmed_at(&mut world, held, end - early);
+                assert_eq!(confirmed, counts, "{said:?}, {slow:?} later, {early:?} before the end");
+            }
+        }
     }
 }
 

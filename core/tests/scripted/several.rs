@@ -113,6 +113,51 @@ fn a_lock_that_leaves_its_queues_lets_the_next_ones_come_to_the_front() {
     assert_eq!(next_granted(&mut world, 0), y);
 }
 
+/// How a waiter gives up.
+#[derive(Clone, Copy, Debug)]
+enum GivesUp {
+    AtItsTimeout,
+    Cancelled,
+    Released,
+}
+
+#[test]
+fn a_waiter_that_gives_up_lets_in_those_behind_it_for_which_there_is_room() {
+    let permits = |at_once| {
+        let targets = settings(3).build().unwrap().permits_at_once("x", 2, at_once).unwrap();
+        Acquire { timeout: Some(ms(60_000)), ..Acquire::new(targets, Ttl::new(ms(10_000)).unwrap()) }
+    };
+    // Those that hold locks, the waiter that gives up, and one that fits beside the holders.
+    let queues = [
+        (vec![read("x")], write(&["x"]), read("x")),
+        (vec![permits(1)], permits(2), permits(1)),
+        (vec![write(&["x"])], write(&["x", "y"]), write(&["y"])),
+        (vec![write(&["x"]), read("y")], write(&["x", "y"]), read("y")),
+    ];
+    for (holders, waiter, behind) in &queues {
+        for gives_up in [GivesUp::AtItsTimeout, GivesUp::Cancelled, GivesUp::Released] {
+            let mut world = World::of(3);
+            let held: Vec<_> = holders.iter().map(|holder| world.acquire(holder)).collect();
+            assert_eq!(granted(&mut world, 0), held);
+            let waiter = world.acquire(&Acquire { timeout: Some(ms(500)), ..waiter.clone() });
+            let fits = world.acquire(behind);
+            world.pass(ms(499));
+            assert_eq!(granted(&mut world, 0), [], "{behind:?} comes after {waiter:?}");
+            match gives_up {
+                GivesUp::AtItsTimeout => {
+                    world.pass(ms(1));
+                    let (_, event) = world.nodes[0].events.pop_front().unwrap();
+                    let is_over = matches!(event, Event::NotAcquired { lock, .. } if lock == waiter);
+                    assert!(is_over, "{event:?}");
+                }
+                GivesUp::Cancelled => world.cancel(waiter),
+                GivesUp::Released => world.release(waiter),
+            }
+            assert_eq!(granted(&mut world, 0), [fits], "{gives_up:?} {waiter:?} before {behind:?}");
+        }
+    }
+}
+
 #[test]
 fn several_resources_exclude_and_are_excluded_by_other_processes() {
     let mut world = two_processes();

@@ -282,6 +282,35 @@ fn a_writer_that_becomes_a_reader_lets_others_in_at_once() {
     assert!(world.nodes[1].machine.resumption(writer).is_some(), "the lock is held");
 }
 
+/// The locks of a process that have been granted by now. Its caller takes them.
+fn granted_beside_a_renewal(world: &mut World) -> Vec<LockId> {
+    world.pump();
+    world.nodes[0].events.retain(|(_, event)| !matches!(event, Event::Renewed { .. }));
+    world.granted(0)
+}
+
+#[test]
+fn a_writer_that_becomes_a_reader_lets_in_the_readers_behind_it_in_its_own_process() {
+    for readers in 0..4 {
+        let mut world = World::of(3);
+        let writer = world.acquire(&write(&["x"]));
+        assert_eq!(next_granted(&mut world, 0), writer);
+        let waiting: Vec<_> = (0..readers).map(|_| world.acquire(&read("x"))).collect();
+        let next = world.acquire(&write(&["x"]));
+        let behind = world.acquire(&read("x"));
+        world.pass(ms(50));
+        let now = world.now;
+        assert!(world.nodes[0].machine.downgrade(writer, now));
+        world.drain(0);
+        let granted = granted_beside_a_renewal(&mut world);
+        assert_eq!(granted, waiting, "the next writer waits, and so does the reader behind it");
+        granted.into_iter().chain([writer]).for_each(|lock| world.release(lock));
+        assert_eq!(next_granted(&mut world, 0), next);
+        world.release(next);
+        assert_eq!(next_granted(&mut world, 0), behind);
+    }
+}
+
 #[test]
 fn waiters_of_every_kind_are_notified_from_their_first_refusal_on() {
     let kinds = [

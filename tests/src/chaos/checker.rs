@@ -10,18 +10,19 @@ use super::sought::Sought;
 /// A promise, described by its violation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
-    /// Two grants of a resource have the same fencing token, or a grant changed its own.
+    /// Two grants of a resource have the same fencing token, or a grant changed its own, maybe when
+    /// it was handed over.
     TokenTwice,
     /// A grant that had ended before another attempt began has the larger fencing token; readers
     /// may have the token of the writer before them, and are not compared with other readers.
     TokenOrder,
     /// Two clients held one resource or one permit at the same instant, both by their own records,
-    /// and did not both read it.
+    /// and did not both read it. One of them may have handed its lock over to the other.
     TwoHolders,
     /// A permit has an index that its semaphore does not have.
     NoSuchPermit,
     /// A client called its lock valid after it had been stopped for longer than the TTL, or without
-    /// renewal a TTL after the grant.
+    /// renewal a TTL after the grant and the last extension.
     ValidTooLong,
     /// The store accepted a fencing token that is smaller than an earlier one.
     StoreWentBack,
@@ -79,6 +80,8 @@ struct Attempt<'a> {
     token: Option<u64>,
     ttl: u64,
     renewed: bool,
+    /// Whether another client has handed the lock over, together with its token.
+    was_received: bool,
     /// The spans of holding: one, and one more after each time that it was handed over and resumed.
     held: Vec<Held>,
 }
@@ -89,6 +92,8 @@ struct Attempt<'a> {
 struct Held {
     from: u64,
     to: Option<u64>,
+    /// Until when it may be valid if it is not renewed.
+    may_last: u64,
     /// Whether it had been downgraded to a reader.
     reads: bool,
 }
@@ -100,7 +105,17 @@ struct Share<'a> {
     reads: bool,
 }
 
-impl Attempt<'_> {
+impl<'a> Attempt<'a> {
+    fn new(by: &'a Seeker, sought: &'a Sought, began: u64) -> Self {
+        let (permit, token, held) = (None, None, Vec::new());
+        Self { by, sought, began, permit, token, ttl: 0, renewed: false, was_received: false, held }
+    }
+
+    /// It holds the lock from now on.
+    fn holds(&mut self, from: u64, reads: bool) {
+        self.held.push(Held { from, to: None, may_last: from + self.ttl, reads });
+    }
+
     /// When it was granted.
     fn granted(&self) -> Option<u64> {
         self.held.first().map(|held| held.from)
@@ -112,73 +127,104 @@ impl Attempt<'_> {
 }
 
 fn attempts<'a>(events: &'a [Event], violations: &mut Vec<Violation>) -> BTreeMap<&'a Seeker, Attempt<'a>> {
-    let mut attempts = BTreeMap::new();
+    let mut attempts: BTreeMap<&Seeker, Attempt<'_>> = BTreeMap::new();
     for Event { at, what } in events {
+        let at = *at;
+        let mut broken = |rule, story| violations.push(Violation { at, rule, story });
         let (by, known) = match what {
-            What::Seeks { by, sought } => {
-                let (began, held) = (*at, Vec::new());
-                let attempt =
-                    Attempt { by, sought, began, permit: None, token: None, ttl: 0, renewed: false, held };
-                (by, attempts.insert(by, attempt).is_none())
-            }
+            What::Seeks { by, sought } => (by, attempts.insert(by, Attempt::new(by, sought, at)).is_none()),
             What::Granted { by, token, ttl, renewed, permit } => {
                 let attempt = attempts.get_mut(by).filter(|attempt| attempt.held.is_empty());
                 let known = attempt.is_some();
                 if let Some(attempt) = attempt {
-                    attempt.held.push(Held { from: *at, to: None, reads: false });
                     (attempt.token, attempt.ttl, attempt.renewed) = (*token, *ttl * 1_000_000, *renewed);
                     attempt.permit = *permit;
+                    attempt.holds(at, false);
                     let is_there = |of: u32| permit.is_some_and(|permit| permit < of.into());
                     if attempt.sought.permits().is_some_and(|of| !is_there(of)) {
-                        let story = format!("{by} was granted {permit:?} of {}", attempt.sought);
-                        violations.push(Violation { at: *at, rule: Rule::NoSuchPermit, story });
+                        broken(
+                            Rule::NoSuchPermit,
+                            format!("{by} was granted {permit:?} of {}", attempt.sought),
+                        );
+                    }
+                }
+                (by, known)
+            }
+            What::Received { by, from, token, ttl, renewed } => {
+                let given =
+                    attempts.get(from).filter(|given| !given.held.is_empty()).map(|given| given.token);
+                let attempt = attempts.get_mut(by).filter(|attempt| attempt.held.is_empty());
+                let known = attempt.is_some() && given.is_some();
+                if let (Some(attempt), Some(given)) = (attempt, given) {
+                    (attempt.token, attempt.ttl, attempt.renewed) = (*token, *ttl * 1_000_000, *renewed);
+                    attempt.was_received = true;
+                    attempt.holds(at, false);
+                    if given != *token {
+                        let story = format!("{from} handed {given:?} over, and {by} resumed with {token:?}");
+                        broken(Rule::TokenTwice, story);
                     }
                 }
                 (by, known)
             }
             What::Downgraded { by } => {
-                let attempt = attempts.get_mut(by).filter(|attempt| !attempt.held.is_empty());
+                let attempt = holder(&mut attempts, by);
                 let known = attempt.is_some();
                 if let Some(attempt) = attempt {
-                    attempt.held.push(Held { from: *at, to: None, reads: true });
+                    attempt.holds(at, true);
                 }
                 (by, known)
             }
             What::Resumed { by, token } => {
-                let attempt = attempts.get_mut(by).filter(|attempt| !attempt.held.is_empty());
+                let attempt = holder(&mut attempts, by);
                 let known = attempt.is_some();
                 if let Some(attempt) = attempt {
                     let reads = attempt.held.last().is_some_and(|held| held.reads);
-                    attempt.held.push(Held { from: *at, to: None, reads });
+                    attempt.holds(at, reads);
                     if attempt.token != *token {
                         let story = format!("{by} had {:?} and resumed with {token:?}", attempt.token);
-                        violations.push(Violation { at: *at, rule: Rule::TokenTwice, story });
+                        broken(Rule::TokenTwice, story);
                     }
                 }
                 (by, known)
             }
-            What::Valid { by } => {
-                let held = attempts.get_mut(by).and_then(|attempt| attempt.held.last_mut());
+            What::Extended { by, ttl } => {
+                let held = holder(&mut attempts, by).and_then(|attempt| attempt.held.last_mut());
                 let known = held.is_some();
                 if let Some(held) = held {
-                    held.to = Some(*at);
+                    held.may_last = held.may_last.max(at + *ttl * 1_000_000);
+                }
+                (by, known)
+            }
+            What::Valid { by } => {
+                let held = holder(&mut attempts, by).and_then(|attempt| attempt.held.last_mut());
+                let known = held.is_some();
+                if let Some(held) = held {
+                    held.to = Some(at);
                 }
                 (by, known)
             }
             _ => continue,
         };
         if !known {
-            let story = format!("{by} is not so far: {what:?}");
-            violations.push(Violation { at: *at, rule: Rule::Unexplained, story });
+            broken(Rule::Unexplained, format!("{by} is not so far: {what:?}"));
         }
     }
     attempts
 }
 
-/// Checks that each writer has its own token.
+/// The attempt, if it has been granted.
+fn holder<'m, 'a>(
+    attempts: &'m mut BTreeMap<&'a Seeker, Attempt<'a>>,
+    by: &Seeker,
+) -> Option<&'m mut Attempt<'a>> {
+    attempts.get_mut(by).filter(|attempt| !attempt.held.is_empty())
+}
+
+/// Checks that each writer has its own token. One that was handed over is still that of the grant.
 fn tokens_are_distinct(name: &str, shares: &[Share<'_>], violations: &mut Vec<Violation>) {
     let mut owners: BTreeMap<u64, &Attempt<'_>> = BTreeMap::new();
-    let writers = shares.iter().filter(|share| !share.reads).map(|share| share.attempt);
+    let grants = shares.iter().filter(|share| !share.reads && !share.attempt.was_received);
+    let writers = grants.map(|share| share.attempt);
     let mut granted: Vec<_> =
         writers.filter_map(|attempt| Some((attempt.granted()?, attempt.token?, attempt))).collect();
     granted.sort_by_key(|(at, ..)| *at);
@@ -269,10 +315,11 @@ fn no_guard_is_valid_too_long(
         }
     }
     for attempt in attempts.values() {
-        for Held { from, to, .. } in &attempt.held {
+        for Held { from, to, may_last, .. } in &attempt.held {
             let Some(to) = *to else { continue };
-            if !attempt.renewed && to > from + attempt.ttl {
-                let story = format!("{}, which is not renewed, was valid a TTL after the grant", attempt.by);
+            if !attempt.renewed && to > *may_last {
+                let by = attempt.by;
+                let story = format!("{by}, which is not renewed, was valid a TTL after the last request");
                 violations.push(Violation { at: to, rule: Rule::ValidTooLong, story });
             }
             // A lock that was granted or renewed before a pause of a TTL has run out in the pause,

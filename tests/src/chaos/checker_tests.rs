@@ -342,3 +342,57 @@ fn a_batch_may_write_only_what_it_locked_for_writing() {
     };
     assert_eq!((story("a"), story("b"), story("c")), (vec![], vec![], vec![Rule::Unexplained]));
 }
+
+#[test]
+fn a_lock_that_is_handed_over_is_held_by_one_client_at_a_time() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 1000 fixed
+        3 valid 1.1#1
+        4 seeks 2.1#1 a
+        5 received 2.1#1 1.1#1 7 1000 fixed
+        6 ended 1.1#1 handed over
+        7 valid 2.1#1
+        8 seeks 3.1#1 a
+        9 received 3.1#1 2.1#1 7 1000 fixed
+        10 valid 3.1#1";
+    assert_eq!(rules(history), []);
+    // The giver's guard is still valid when the receiver has its own.
+    let both = history.replace("6 ended 1.1#1 handed over", "6 valid 1.1#1");
+    assert_eq!(rules(&both), [Rule::TwoHolders]);
+    // Another client holds the lock when it is resumed.
+    let other = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 1000 fixed
+        3 seeks 3.1#1 a
+        4 granted 3.1#1 8 1000 fixed
+        5 seeks 2.1#1 a
+        6 received 2.1#1 1.1#1 7 1000 fixed
+        7 valid 2.1#1
+        8 valid 3.1#1";
+    assert_eq!(rules(other), [Rule::TokenOrder, Rule::TwoHolders]);
+}
+
+#[test]
+fn a_lock_is_received_with_its_token_from_a_holder() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 1000 fixed
+        3 seeks 2.1#1 a
+        4 received 2.1#1 1.1#1 8 1000 fixed";
+    assert_eq!(rules(history), [Rule::TokenTwice]);
+    let from_nobody = history.replace("granted 1.1#1 7 1000 fixed", "refused 1.1#1 late");
+    assert_eq!(rules(&from_nobody), [Rule::Unexplained]);
+}
+
+#[test]
+fn an_extension_lets_a_lock_without_renewal_last_longer() {
+    let history = "
+        1 seeks 1.1#1 a
+        2 granted 1.1#1 7 1000 fixed
+        900 extended 1.1#1 500
+        1400 valid 1.1#1";
+    assert_eq!(rules(history), []);
+    assert_eq!(rules(&history.replace("1400 valid", "1401 valid")), [Rule::ValidTooLong]);
+    assert_eq!(rules("1 seeks 1.1#1 a\n2 extended 1.1#1 500"), [Rule::Unexplained]);
+}

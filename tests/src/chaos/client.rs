@@ -3,113 +3,21 @@
 
 use std::env;
 use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use quorlock_core::front::{Guard, Locker, Request};
+use quorlock_core::front::{Guard, Locker, Request, Watch};
 use quorlock_core::{AcquireError, Config, FencingToken, LossCause, Target};
 
+use super::exchange::{Exchange, HandedOver};
 use super::held::Held;
 use super::history::{Seeker, What, Writer, now};
+pub use super::orders::Orders;
 use super::sought::{How, Part, Sought};
 use super::store::StoreClient;
-use crate::groups::{Routes, leading};
+use crate::groups::leading;
 use crate::random::Random;
 use crate::transport::Transport;
-
-/// The command line of a client's process.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Orders {
-    /// Its name, without spaces.
-    pub name: String,
-    /// The seed of its choices.
-    pub seed: u64,
-    /// One of [`Transport::NAMES`].
-    pub transport: String,
-    /// The file to which it appends.
-    pub history: PathBuf,
-    /// The store to which it writes, with the fencing token of its grant.
-    pub store: Option<SocketAddr>,
-    /// Whether it asks for fencing tokens.
-    pub fenced: bool,
-    /// The longest TTL of the fleet in milliseconds, with the restart guard.
-    pub restart_guard: Option<u64>,
-    /// How many milliseconds a request may take, if not the default.
-    pub request_timeout: Option<u64>,
-    /// The shortest and the longest of its TTLs, in milliseconds.
-    pub ttl: (u64, u64),
-    /// The shortest and the longest time for which it holds a lock, in milliseconds.
-    pub hold: (u64, u64),
-    /// Whether it takes locks of every kind, and renews, heals, downgrades and hands over at
-    /// random; otherwise it takes exclusive ones and renews.
-    pub varied: bool,
-    /// The resources for which it contends.
-    pub resources: Vec<String>,
-    /// The masters.
-    pub masters: Vec<String>,
-    /// The routes from ports that servers announce to ports that this client uses instead.
-    pub routes: Routes,
-}
-
-impl Orders {
-    /// The orders as arguments for [`Orders::from_arguments`].
-    pub fn arguments(&self) -> Vec<String> {
-        let optional = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-        vec![
-            self.name.clone(),
-            self.seed.to_string(),
-            self.transport.clone(),
-            self.history.display().to_string(),
-            optional(self.store.map(|store| store.to_string())),
-            self.fenced.to_string(),
-            optional(self.restart_guard.map(|longest| longest.to_string())),
-            optional(self.request_timeout.map(|limit| limit.to_string())),
-            format!("{}-{}", self.ttl.0, self.ttl.1),
-            format!("{}-{}", self.hold.0, self.hold.1),
-            self.varied.to_string(),
-            self.resources.join(" "),
-            self.masters.join(" "),
-            self.routes.iter().map(|(from, to)| format!("{from}-{to}")).collect::<Vec<_>>().join(" "),
-        ]
-    }
-
-    /// Reads the arguments that [`Orders::arguments`] returned.
-    pub fn from_arguments(arguments: impl IntoIterator<Item = String>) -> Option<Self> {
-        let mut arguments = arguments.into_iter();
-        let mut next = || arguments.next();
-        let optional = |text: String| (text != "-").then_some(text);
-        let range = |text: String| -> Option<(u64, u64)> {
-            let (from, to) = text.split_once('-')?;
-            Some((from.parse().ok()?, to.parse().ok()?))
-        };
-        let routes = |text: &str| -> Option<Routes> {
-            let route = |text: &str| {
-                let (from, to) = text.split_once('-')?;
-                Some((from.parse().ok()?, to.parse().ok()?))
-            };
-            text.split_whitespace().map(route).collect()
-        };
-        let list = |text: String| text.split(' ').map(str::to_owned).collect();
-        Some(Self {
-            name: next()?,
-            seed: next()?.parse().ok()?,
-            transport: next()?,
-            history: next()?.into(),
-            store: optional(next()?).map(|store| store.parse()).transpose().ok()?,
-            fenced: next()?.parse().ok()?,
-            restart_guard: optional(next()?).map(|longest| longest.parse()).transpose().ok()?,
-            request_timeout: optional(next()?).map(|limit| limit.parse()).transpose().ok()?,
-            ttl: range(next()?)?,
-            hold: range(next()?)?,
-            varied: next()?.parse().ok()?,
-            resources: list(next()?),
-            masters: list(next()?),
-            routes: routes(&next()?)?,
-        })
-    }
-}
 
 /// The main function of a client's process, which ends when it is killed. For a binary that is
 /// started with [`Orders::arguments`].
@@ -147,11 +55,16 @@ fn work(orders: &Orders) -> io::Result<Never> {
         history: Writer::open(&orders.history)?,
         store: orders.store.map(StoreClient::connect).transpose()?,
         random: Random::new(orders.seed),
+        exchange: orders.exchange.as_ref().map(|directory| Exchange::open(directory, &orders.name)),
     };
     let mut attempt = 0;
     loop {
         attempt += 1;
-        client.seek(Seeker { client: orders.name.clone(), attempt })?;
+        let by = Seeker { client: orders.name.clone(), attempt };
+        match client.exchange.as_ref().map_or(Ok(None), Exchange::take)? {
+            Some(lock) => client.resume(by, lock)?,
+            None => client.seek(by)?,
+        }
         sleep(client.random.millis(0..=30));
     }
 }
@@ -162,7 +75,13 @@ struct Client<'a> {
     history: Writer,
     store: Option<StoreClient>,
     random: Random,
+    exchange: Option<Exchange>,
 }
+
+/// How long a request may take.
+const LIMIT: Duration = Duration::from_secs(2);
+/// How long a client that has handed a lock over still looks at it.
+const LOOKED_FOR: Duration = Duration::from_millis(100);
 
 /// How a lock is requested, the first time and when it is resumed.
 #[derive(Clone, Copy)]
@@ -213,38 +132,42 @@ impl Client<'_> {
     }
 
     fn request(&self, sought: &Sought, manner: Manner) -> io::Result<Result<Held, AcquireError>> {
-        let limit = Duration::from_secs(2);
         Ok(match &*sought.0 {
             [Part { resource, how: How::Permit { of } }] => {
                 let semaphore = self.locker.semaphore(resource, *of).map_err(io::Error::other)?;
-                manner.of(semaphore.acquire()).timeout(limit).wait().map(Held::Permit)
+                manner.of(semaphore.acquire()).timeout(LIMIT).wait().map(Held::Permit)
             }
             [Part { resource, how: How::Write }] => {
-                manner.of(self.locker.lock(resource)).timeout(limit).wait().map(Held::Guard)
+                manner.of(self.locker.lock(resource)).timeout(LIMIT).wait().map(Held::Guard)
             }
             [Part { resource, how: How::Read }] => {
-                manner.of(self.locker.read(resource)).timeout(limit).wait().map(Held::Reader)
+                manner.of(self.locker.read(resource)).timeout(LIMIT).wait().map(Held::Reader)
             }
             _ => {
                 let request = self.locker.lock_all(targets(sought));
-                manner.of(request).timeout(limit).wait().map(Held::Guard)
+                manner.of(request).timeout(LIMIT).wait().map(Held::Guard)
             }
         })
     }
 
-    fn seek(&mut self, by: Seeker) -> io::Result<()> {
-        let sought = self.choose();
-        let manner = Manner {
+    fn manner(&mut self) -> Manner {
+        let chooses = self.orders.varied || self.exchange.is_some();
+        Manner {
             ttl: self.random.millis(self.orders.ttl.0..=self.orders.ttl.1),
-            renewed: !self.orders.varied || !self.random.one_in(3),
+            renewed: !chooses || !self.random.one_in(3),
             healed: self.orders.varied && !self.random.one_in(3),
             fenced: self.orders.fenced,
-        };
+        }
+    }
+
+    fn seek(&mut self, by: Seeker) -> io::Result<()> {
+        let sought = self.choose();
+        let manner = self.manner();
         self.history.note(What::Seeks { by: by.clone(), sought: sought.clone() });
         match self.request(&sought, manner)? {
             Ok(held) => {
-                let ttl = u64::try_from(manner.ttl.as_millis()).unwrap_or(u64::MAX);
-                let (token, renewed, permit) = (token_of(&held), manner.renewed, held.permit());
+                let (ttl, renewed) = (millis(manner.ttl), manner.renewed);
+                let (token, permit) = (token_of(&held), held.permit());
                 self.history.note(What::Granted { by: by.clone(), token, ttl, renewed, permit });
                 let how = self.hold(&by, &sought, manner, held)?;
                 self.history.note(What::Ended { by, how });
@@ -256,15 +179,69 @@ impl Client<'_> {
         Ok(())
     }
 
+    /// Resumes a lock that another client has handed over, sometimes late.
+    fn resume(&mut self, by: Seeker, lock: HandedOver) -> io::Result<()> {
+        let late = if self.random.one_in(4) { self.orders.ttl.1 } else { 50 };
+        sleep(self.random.millis(0..=late));
+        let sought = Sought::one(&lock.resource, How::Write);
+        let manner = self.manner();
+        self.history.note(What::Seeks { by: by.clone(), sought: sought.clone() });
+        let request = self.locker.lock(&lock.resource).resuming(lock.resumption);
+        match manner.of(request).timeout(LIMIT).wait() {
+            Ok(guard) => {
+                let (ttl, renewed) = (millis(manner.ttl), manner.renewed);
+                let (from, token) = (lock.by, token_of(&guard));
+                self.history.note(What::Received { by: by.clone(), from, token, ttl, renewed });
+                let how = self.hold(&by, &sought, manner, Held::Guard(guard))?;
+                self.history.note(What::Ended { by, how });
+            }
+            Err(error) => {
+                // Its keys stay, so another client may be luckier.
+                if let (AcquireError::NoQuorum(_), Some(exchange)) = (&error, &self.exchange) {
+                    exchange.leave(&lock)?;
+                }
+                self.history.note(What::Refused { by, why: error.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Extends the lock. If that fails, it stays valid for as long as before.
+    fn extend(&mut self, by: &Seeker, guard: &Guard) {
+        let ttl = self.random.millis(self.orders.ttl.0..=self.orders.ttl.1);
+        if guard.extend(ttl).wait().is_ok() {
+            self.history.note(What::Extended { by: by.clone(), ttl: millis(ttl) });
+        }
+    }
+
+    /// Hands the lock over to another client. From then on it must not be valid here, and that is
+    /// looked at while the other client resumes it.
+    fn hand_over(&self, by: &Seeker, guard: Guard, exchange: &Exchange) -> io::Result<String> {
+        let (watch, resource) = (guard.watch(), guard.resource().to_string());
+        let resumption = match guard.hand_over() {
+            Ok(resumption) => resumption,
+            Err(error) => return Ok(format!("lost before it was handed over: {error}")),
+        };
+        exchange.leave(&HandedOver { by: by.clone(), resource, resumption })?;
+        let end = Instant::now() + LOOKED_FOR;
+        while Instant::now() < end {
+            let _ = self.look(by, &watch);
+            sleep(Duration::from_millis(2));
+        }
+        Ok("handed over".to_owned())
+    }
+
     /// Works under the lock, and records how it ended.
     fn hold(&mut self, by: &Seeker, sought: &Sought, manner: Manner, held: Held) -> io::Result<String> {
-        let end = Instant::now() + self.random.millis(self.orders.hold.0..=self.orders.hold.1);
+        // Some locks are held across a failover.
+        let times = if self.exchange.is_some() && self.random.one_in(6) { 6 } else { 1 };
+        let end = Instant::now() + times * self.random.millis(self.orders.hold.0..=self.orders.hold.1);
         let mut held = held;
         // Resources that are only read are not written.
         let names = sought.names(held.permit()).filter(|(_, reads)| !reads).map(|(name, _)| name);
         let mut written: Vec<_> = names.collect();
         loop {
-            if let Err(cause) = self.look(by, &held) {
+            if let Err(cause) = self.look(by, &held.watch()) {
                 return Ok(format!("lost: {cause}"));
             }
             if Instant::now() >= end {
@@ -276,6 +253,17 @@ impl Client<'_> {
             if let (Some(store), Some(token)) = (&mut self.store, token_of(&held)) {
                 for name in &written {
                     store.write(by, name, token)?;
+                }
+            }
+            if self.exchange.is_some() && self.random.one_in(8) {
+                self.extend(by, &held);
+            }
+            if let Some(exchange) = &self.exchange {
+                if self.random.one_in(20) {
+                    match held {
+                        Held::Guard(guard) => return self.hand_over(by, guard, exchange),
+                        other => held = other,
+                    }
                 }
             }
             if self.orders.varied && self.random.one_in(20) {
@@ -315,9 +303,9 @@ impl Client<'_> {
 
     /// The clock is read before the guard is checked, so a guard that is valid was valid at that
     /// instant too.
-    fn look(&self, by: &Seeker, guard: &Guard) -> Result<(), LossCause> {
+    fn look(&self, by: &Seeker, lock: &Watch) -> Result<(), LossCause> {
         let at = now();
-        guard.check()?;
+        lock.check()?;
         self.history.add(at, What::Valid { by: by.clone() });
         Ok(())
     }
@@ -332,39 +320,10 @@ fn targets(sought: &Sought) -> Vec<Target> {
     sought.0.iter().map(target).collect()
 }
 
-fn token_of(guard: &Guard) -> Option<u64> {
-    guard.fencing_token().map(FencingToken::get)
+fn millis(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orders_survive_a_command_line() {
-        let orders = Orders {
-            name: "3.1".to_owned(),
-            seed: 7,
-            transport: "smol".to_owned(),
-            history: "/tmp/history".into(),
-            store: "127.0.0.1:7".parse().ok(),
-            fenced: true,
-            restart_guard: Some(1_500),
-            request_timeout: Some(400),
-            ttl: (400, 1_500),
-            hold: (0, 2_000),
-            varied: true,
-            resources: vec!["a".to_owned(), "b".to_owned()],
-            masters: vec![
-                "redis://127.0.0.1:7001,127.0.0.1:7002".to_owned(),
-                "redis://127.0.0.1:7003".to_owned(),
-            ],
-            routes: vec![(18_000, 18_001), (18_002, 18_003)],
-        };
-        assert_eq!(Orders::from_arguments(orders.arguments()), Some(orders.clone()));
-        let plain =
-            Orders { store: None, restart_guard: None, request_timeout: None, routes: Vec::new(), ..orders };
-        assert_eq!(Orders::from_arguments(plain.arguments()), Some(plain.clone()));
-        assert_eq!(Orders::from_arguments(plain.arguments().into_iter().skip(1)), None);
-    }
+fn token_of(guard: &Guard) -> Option<u64> {
+    guard.fencing_token().map(FencingToken::get)
 }

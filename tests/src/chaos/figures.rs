@@ -19,7 +19,9 @@ pub struct Figures {
     pub kinds: BTreeMap<&'static str, usize>,
     /// Guards that were downgraded.
     pub downgraded: usize,
-    /// Guards that were handed over and resumed.
+    /// Guards that were extended by their holders' requests.
+    pub extended: usize,
+    /// Guards that were handed over and resumed, by the same client or by another one.
     pub resumed: usize,
     /// The longest time without a grant of any resource, not counting the time before the first
     /// one.
@@ -66,7 +68,8 @@ impl Figures {
                     }
                 }
                 What::Downgraded { .. } => figures.downgraded += 1,
-                What::Resumed { .. } => figures.resumed += 1,
+                What::Extended { .. } => figures.extended += 1,
+                What::Resumed { .. } | What::Received { .. } => figures.resumed += 1,
                 What::Ended { how, .. } => *figures.ends.entry(how.clone()).or_default() += 1,
                 What::Write { resource, token, accepted: true, .. } => {
                     figures.accepted += 1;

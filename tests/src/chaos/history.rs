@@ -78,6 +78,26 @@ pub enum What {
         /// The fencing token that was handed over with it.
         token: Option<u64>,
     },
+    /// A guard that another client handed over has been resumed.
+    Received {
+        /// The attempt that resumed it.
+        by: Seeker,
+        /// The attempt that handed it over.
+        from: Seeker,
+        /// The fencing token that was handed over with it.
+        token: Option<u64>,
+        /// The TTL in milliseconds.
+        ttl: u64,
+        /// Whether it is renewed from now on.
+        renewed: bool,
+    },
+    /// The guard has been extended.
+    Extended {
+        /// The attempt.
+        by: Seeker,
+        /// By how many milliseconds from the request on, which was before this instant.
+        ttl: u64,
+    },
     /// The attempt has failed.
     Refused {
         /// The attempt.
@@ -137,17 +157,21 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.at)?;
         let number = |token: &Option<u64>| token.map_or_else(|| "-".to_owned(), |token| token.to_string());
+        let manner = |renewed: &bool| if *renewed { "renewed" } else { "fixed" };
         match &self.what {
             What::Began => f.write_str("began"),
             What::Over => f.write_str("over"),
             What::Seeks { by, sought } => write!(f, "seeks {by} {sought}"),
             What::Granted { by, token, ttl, renewed, permit } => {
-                let renewed = if *renewed { "renewed" } else { "fixed" };
-                write!(f, "granted {by} {} {ttl} {renewed}", number(token))?;
+                write!(f, "granted {by} {} {ttl} {}", number(token), manner(renewed))?;
                 permit.map_or(Ok(()), |permit| write!(f, " {permit}"))
             }
             What::Downgraded { by } => write!(f, "downgraded {by}"),
             What::Resumed { by, token } => write!(f, "resumed {by} {}", number(token)),
+            What::Received { by, from, token, ttl, renewed } => {
+                write!(f, "received {by} {from} {} {ttl} {}", number(token), manner(renewed))
+            }
+            What::Extended { by, ttl } => write!(f, "extended {by} {ttl}"),
             What::Refused { by, why } => write!(f, "refused {by} {why}"),
             What::Valid { by } => write!(f, "valid {by}"),
             What::Ended { by, how } => write!(f, "ended {by} {how}"),
@@ -191,6 +215,14 @@ impl FromStr for Event {
             },
             "downgraded" => What::Downgraded { by: words.next()?.parse()? },
             "resumed" => What::Resumed { by: words.next()?.parse()?, token: number(words.next()?)? },
+            "received" => What::Received {
+                by: words.next()?.parse()?,
+                from: words.next()?.parse()?,
+                token: number(words.next()?)?,
+                ttl: parse(words.next()?)?,
+                renewed: words.next()? == "renewed",
+            },
+            "extended" => What::Extended { by: words.next()?.parse()?, ttl: parse(words.next()?)? },
             "refused" => What::Refused { by: words.next()?.parse()?, why: words.rest() },
             "valid" => What::Valid { by: words.next()?.parse()? },
             "ended" => What::Ended { by: words.next()?.parse()?, how: words.rest() },
@@ -285,6 +317,9 @@ mod tests {
             "3 granted 3.1#4 1763 900 renewed",
             "3 granted 3.1#4 - 900 fixed",
             "4 resumed 3.1#4 1763",
+            "4 received 4.1#2 3.1#4 1763 900 renewed",
+            "4 received 4.1#2 3.1#4 - 900 fixed",
+            "4 extended 3.1#4 1200",
             "5 refused 3.1#5 invoice not acquired: 1 of 5 votes",
             "6 valid 3.1#4",
             "7 ended 3.1#4 released",

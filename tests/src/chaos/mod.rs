@@ -13,10 +13,12 @@
 pub mod checker;
 pub mod client;
 pub(crate) mod clients;
+pub(crate) mod exchange;
 mod figures;
 mod held;
 pub mod history;
 mod nemesis;
+mod orders;
 mod process;
 pub mod sought;
 mod store;
@@ -95,6 +97,7 @@ impl Run {
             ttl: (400, LONGEST_TTL),
             hold: (0, 1_000),
             varied: true,
+            exchange: None,
             resources: ["invoice", "report", "tenant"].map(str::to_owned).to_vec(),
             masters: masters.iter().map(|master| master.url()).collect(),
             routes: Vec::new(),

@@ -1,5 +1,6 @@
 //! Clients with different kinds of trust, each of which contend for a lock, and the outcome.
 
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::thread;
@@ -81,6 +82,8 @@ impl Contest {
         for (trust, masters) in ways {
             let path = clientele.directory.join(trust.name());
             let history = Writer::open(&path)?;
+            let exchange = clientele.directory.join(format!("{}-handed-over", trust.name()));
+            fs::create_dir(&exchange)?;
             let orders = Orders {
                 name: String::new(),
                 seed: 0,
@@ -94,6 +97,7 @@ impl Contest {
                 ttl: (500, LONGEST_TTL),
                 hold: (0, 600),
                 varied: false,
+                exchange: Some(exchange),
                 resources: vec!["job".to_owned()],
                 masters: masters.clone(),
                 routes: routes.clone(),

@@ -58,9 +58,10 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (trust, figures, violations) in &self.parties {
             let (name, twice) = (trust.name(), self.two_holders(*trust));
-            let Figures { grants, span, longest_gap, .. } = figures;
+            let Figures { grants, extended, resumed, span, longest_gap, .. } = figures;
             let (span, gap) = (span.as_secs_f64(), longest_gap.as_secs_f64());
             writeln!(f, "{name}: {grants} locks in {span:.0} s, none for {gap:.1} s at most")?;
+            writeln!(f, "{name}: {extended} extensions, {resumed} locks handed over and resumed")?;
             writeln!(f, "{name}: {twice} locks had two holders, {} promises were broken", violations.len())?;
         }
         Ok(())

@@ -107,6 +107,7 @@ pub(crate) fn a_process_that_was_stopped_past_its_ttl_never_calls_itself_valid(t
         ttl: (ttl, ttl),
         hold: (600_000, 600_000),
         varied: false,
+        exchange: None,
         resources: vec!["job".to_owned()],
         masters: masters.urls(),
         routes: Vec::new(),
