@@ -118,9 +118,8 @@ impl Lock {
     /// or the lock is not held.
     pub(crate) fn left_of(&self, at_least: Duration, now: Instant) -> Option<Duration> {
         let Stage::Asked(_, Phase::Held(held)) = &self.stage else { return None };
-        // If the first grant was not taken in time, the span begins with the round that granted the
-        // lock again.
-        let granted = self.base.grant.map_or(held.since, |grant| grant.at.max(held.since));
+        // A resumed lock was granted elsewhere.
+        let granted = self.base.grant.map_or(held.since, |grant| grant.at);
         Some((granted + at_least).since(now)).filter(|left| !left.is_zero())
     }
 

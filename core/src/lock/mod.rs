@@ -279,7 +279,7 @@ impl Lock {
         self.base.give_up_at
     }
 
-    /// Its first grant, if there was one.
+    /// Its last grant, if there was one.
     pub(crate) fn grant(&self) -> Option<Grant> {
         self.base.grant
     }

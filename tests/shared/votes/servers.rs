@@ -187,11 +187,9 @@ impl Seats for Servers {
                 self.servers[SEAT].restart();
             }
             History::RestartedEmpty => {
-                assert!(self.servers[SEAT].command(&["CONFIG", "SET", "dbfilename", "none.rdb"]).is_ok());
                 self.flush();
                 assert!(self.servers[SEAT].command(&["SAVE"]).is_ok());
                 self.servers[SEAT].restart();
-                self.flush();
             }
             History::Flushed | History::QuarantineOver => self.flush(),
             History::KeysPutBackByHand => {

@@ -106,6 +106,7 @@ impl Run {
             ttl: (SHORTEST_TTL, LONGEST_TTL),
             hold: (0, LONGEST_HOLD),
             varied: false,
+            exchange: None,
             resources: ["invoice", "report"].map(str::to_owned).to_vec(),
             masters,
             routes: Vec::new(),

@@ -14,7 +14,7 @@ pub(crate) struct Program {
 const TESTS: [&str; 5] = ["run", "--release", "-p", "quorlock-tests", "--example"];
 
 /// The programs without a separate entry in the help.
-pub(crate) const ALL: [Program; 8] = [
+pub(crate) const ALL: [Program; 9] = [
     Program {
         name: "busy",
         about: "how long locks take while the host is busy",
@@ -39,6 +39,11 @@ pub(crate) const ALL: [Program; 8] = [
         name: "replacing",
         about: "dead masters are replaced while clients run, in the right order and in wrong ones",
         cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], TESTS[4], "replacing"],
+    },
+    Program {
+        name: "votes",
+        about: "compares which votes are counted, after every history of a server, with the rule",
+        cargo: &[TESTS[0], TESTS[2], TESTS[3], TESTS[4], "votes"],
     },
     Program {
         name: "on-masters",
