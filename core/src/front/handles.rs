@@ -61,12 +61,12 @@ impl Handles {
         self.word.compare_exchange(1, 1 | CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Removes the only handle, so that no other can join it, and returns what else can act for the
-    /// lock from then on. If there are other handles, fails with their number.
-    pub(super) fn leave_alone(&self) -> Result<Ties, usize> {
+    /// Removes the only handle, so that no other can join it or copy the resumption. If there are
+    /// other handles, fails with their number.
+    pub(super) fn leave_alone(&self) -> Result<(), usize> {
         let take = |word: usize| (word & COUNT == 1).then_some(word - 1);
         let left = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
-        left.map(ties).map_err(|word| ties(word).other_handles)
+        left.map(drop).map_err(|word| ties(word).other_handles)
     }
 
     /// Whether the lock has a handle.
@@ -74,7 +74,7 @@ impl Handles {
         self.word.load(Ordering::Acquire) & COUNT > 0
     }
 
-    fn ties(&self) -> Ties {
+    pub(super) fn ties(&self) -> Ties {
         ties(self.word.load(Ordering::Acquire))
     }
 

@@ -76,7 +76,7 @@ impl Lock {
     ///
     /// The new holder counts no master with an unsettled request, so on the same connection a
     /// release follows that request: no key is left behind when the new holder releases its own.
-    /// Not if the resumption was copied before, because an earlier copy may count such a master.
+    /// Not if another locker may know an earlier resumption, which may count such a master.
     pub(crate) fn hand_over(&mut self, effects: &mut Effects<'_>) -> Option<Resumption> {
         let resumption = self.resumption(effects.config.masters.len());
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return None };
@@ -84,7 +84,7 @@ impl Lock {
         held.end_extensions(LossCause::HandedOver, &mut cx);
         // The new holder does not know of them.
         cx.give_other_seats_back(cx.keys.reached, Action::Release);
-        if !held.was_copied {
+        if !held.was_copied && !held.was_resumed {
             let release = cx.request(None, Action::Release, cx.base.longest_ttl);
             cx.effects.order(held.unsettled, release);
         }

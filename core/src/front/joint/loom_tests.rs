@@ -337,7 +337,7 @@ fn an_owners_reader_does_not_copy_a_writers_token_from_a_lock_that_becomes_a_rea
 }
 
 #[test]
-fn the_handle_that_leaves_alone_learns_whether_the_token_was_copied() {
+fn a_handle_that_leaves_alone_knows_whether_the_token_was_copied() {
     explore("a handle that leaves alone and one that copies", None, || {
         let world = World::new();
         let held = world.hold();
@@ -348,7 +348,7 @@ fn the_handle_that_leaves_alone_learns_whether_the_token_was_copied() {
         let left = held.slot.handles.leave_alone();
         let copied = other.join().unwrap();
         match left {
-            Ok(ties) => assert_eq!(ties.resumption_read, copied.is_some()),
+            Ok(()) => assert_eq!(held.slot.handles.ties().resumption_read, copied.is_some()),
             Err(others) => assert_eq!((others, copied.is_some()), (1, true)),
         }
     });
