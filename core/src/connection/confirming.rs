@@ -5,6 +5,8 @@
 //! comes. If fewer replicas than declared have applied it, the request counts as unanswered: a
 //! failover may lose its effect.
 //!
+//! Of the rule for a vote: no yes of a server that takes this one's seat, or that has had it.
+//!
 //! An acknowledgement cannot be older than what it acknowledges, and a promoted replica sends none
 //! to its former primary. So any server that is promoted later knows every vote that has counted.
 //! This does not depend on a clock, a lag or a pause.

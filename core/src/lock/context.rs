@@ -165,7 +165,8 @@ impl Keys {
 
     /// Whether a master does not count as a holder even if it reports the token: a release may
     /// follow the token there, or it refused the token and can have it only as another master (one
-    /// server behind two addresses).
+    /// server behind two addresses). Of the rule for a vote: the key is there for the whole span,
+    /// and one vote of one server.
     pub(super) fn is_discounted(&self, master: MasterId) -> bool {
         self.forsaken.contains(master) || self.unproven.contains(master) || !self.reached.contains(master)
     }
@@ -234,7 +235,7 @@ impl Context<'_, '_> {
     }
 
     /// A master had the token when it executed a request that was sent after `since`, and votes for
-    /// nobody else until this TTL has passed.
+    /// nobody else until this TTL has passed. Of the rule for a vote: nothing was forgotten.
     pub(super) fn kept(&mut self, master: MasterId, ttl: Ttl, since: Instant) {
         if !self.is_guarded() {
             return;

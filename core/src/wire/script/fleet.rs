@@ -44,6 +44,9 @@ if not id then return redis.error_reply('ERR INFO tells no master_replid') end
 /// quarantine is over. Defines `opens`. In a quarantine it answers `quarantined` and the rest of
 /// it; behind work on a key that is ours, another word takes the place of that one.
 ///
+/// Of the rule for a vote: no yes of a server that this one was, or whose data it has, and that it
+/// may have forgotten.
+///
 /// A master that becomes a replica of another one loses its data, but then has that master's marker
 /// and replication id. If it also has a copy of our key, it would vote for us without a write,
 /// although another client may have had its vote before.

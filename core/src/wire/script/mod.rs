@@ -17,6 +17,8 @@ macro_rules! tell_holder {
 /// Sets the lock's key if it is free. Answers 1, or the holder. Like `SET NX` it also refuses if
 /// the key holds our own token: then this attempt has already reached this server by another
 /// address, and a server has only one vote.
+///
+/// Of the rule for a vote: no other yes of this server while the key lives.
 macro_rules! acquire_reading {
     () => {
         concat!(
@@ -147,7 +149,8 @@ pub const RELEASE_SCRIPT: &str = RELEASE.text;
 ///
 /// A vote must be a write. A server that became a replica has lost its votes for others, but may
 /// have a copy of this key, and its primary may have extended it just before. A replica refuses
-/// only writes.
+/// only writes. Of the rule for a vote: no yes of a server whose data this one has; and the key is
+/// there for the whole span.
 pub const EXTEND: Script = Script {
     number: 1,
     name: "extend",

@@ -14,6 +14,8 @@
 //! from a buffer looks fresh. The proof is `WAIT`, which follows each script. The check avoids a
 //! wait that would fail, and names the cause. A server that is not a primary must not vote,
 //! whatever `WAIT` answers.
+//!
+//! Of the rule for a vote: no yes of a server that takes this one's seat, or that has had it.
 
 use super::fleet::read_info;
 use super::guarded::{
