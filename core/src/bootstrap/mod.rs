@@ -55,6 +55,7 @@ impl Bootstrap {
             watch: false,
             insists: false,
             waited: None,
+            is_shared: false,
         };
         effects.order(MasterSet::all(masters), request);
     }

@@ -198,7 +198,7 @@ impl Flight {
             .filter_map(|sent| Some((Self::attempt(&sent.request)?, &sent.request.claim)))
             .collect();
         let sent = self.held.iter().map(|(sent, _)| sent).chain(&self.sent);
-        let created = sent.map(|sent| &sent.request).filter(|request| request.action.creates());
+        let created = sent.map(|sent| &sent.request).filter(|request| request.is_taken_back());
         created.filter_map(move |request| {
             let Some(lock) = request.ticket.map(|ticket| ticket.lock) else {
                 return Some((request, &request.claim));

@@ -174,6 +174,8 @@ impl Connection {
                 Cause::NoAnswer { .. } => Cause::NoAnswer { waited: now.since(sent.at) },
                 cause => cause,
             };
+            let is_left = sent.request.action.creates() && !sent.request.is_taken_back();
+            let fate = if is_left && fate == Fate::Undone { Fate::Unknown } else { fate };
             // A request that was reported as unanswered is reported again if its fate has changed
             // since.
             if !was_reported || fate == Fate::Undone {

@@ -55,7 +55,17 @@ impl Clearance {
         let (action, ttl) = (Action::ForceRelease, effects.config.ttl);
         effects.order(
             masters,
-            Request { ticket, action, claim, ttl, fence: None, watch: false, insists: false, waited: None },
+            Request {
+                ticket,
+                action,
+                claim,
+                ttl,
+                fence: None,
+                watch: false,
+                insists: false,
+                waited: None,
+                is_shared: false,
+            },
         );
     }
 

@@ -117,6 +117,9 @@ pub(super) struct Keys {
     /// Masters that did not take the token at first and have not confirmed that it was restored
     /// there: they do not count as holders.
     pub(super) unproven: MasterSet,
+    /// Whether another locker may know the token: the lock was resumed, or its resumption was
+    /// copied. That locker may count, extend or release keys that this one does not know of.
+    pub(super) is_shared: bool,
     /// Under the restart guard, until when each master votes for nobody else: until then it has the
     /// token, or has just lost it and is quarantined.
     kept_until: Vec<Option<Instant>>,
@@ -141,6 +144,7 @@ impl Keys {
             reached,
             forsaken: MasterSet::EMPTY,
             unproven: MasterSet::EMPTY,
+            is_shared: false,
             kept_until: Vec::new(),
             fence: None,
         }
@@ -214,6 +218,7 @@ impl Context<'_, '_> {
             watch: false,
             insists: false,
             waited: None,
+            is_shared: self.keys.is_shared,
         }
     }
 
@@ -252,11 +257,13 @@ impl Context<'_, '_> {
 
     /// The vote that a master's answer to a request for its key is: an extension or a release. A
     /// quarantined master that has the token counts if it has had it without a gap: else it may
-    /// have lost a vote for another client.
+    /// have lost a vote for another client. If another locker may have released the token, only the
+    /// end of the quarantine proves that.
     pub(super) fn holder_vote(&self, master: MasterId, answer: Answer) -> Vote {
         let (is_discounted, now) = (self.keys.is_discounted(master), self.effects.now);
         let kept_until = self.keys.kept_until.get(master.index()).copied().flatten();
-        let has_no_gap = !is_discounted && kept_until.is_some_and(|until| now < until);
+        let is_proven = !is_discounted && !self.keys.is_shared;
+        let has_no_gap = is_proven && kept_until.is_some_and(|until| now < until);
         if has_no_gap && matches!(answer, Answer::OursInQuarantine { .. }) {
             return Vote::Granted;
         }

@@ -123,6 +123,10 @@ impl Held {
         extension.votes.record(master, vote);
         if vote == Vote::Granted {
             cx.kept(master, extension.ttl, extension.since);
+            // The master has executed what was sent to it before, and no release is behind that.
+            if self.healed_at.is_none_or(|healed_at| healed_at < extension.since) {
+                self.unsettled.remove(master);
+            }
         }
         if extension.stage == Stage::Won {
             self.heal_behind(place, cx);

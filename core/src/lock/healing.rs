@@ -5,6 +5,10 @@
 //! was confirmed by a quorum of masters that held the token before that round began, and every
 //! client that acquires the lock later meets one of them.
 //!
+//! If another locker may know the token, it may count the restored key. Then no release follows the
+//! request on a connection that is given up, and if the request is executed late, the key stays
+//! until it expires.
+//!
 //! Under the restart guard the key is also restored on a quarantined master. It may have lost a
 //! vote for another client, so there the restored key does not count before the end of the
 //! quarantine, unless the lock was held there without a gap ([`Context::holder_vote`]).
@@ -22,6 +26,7 @@ impl Held {
             return;
         }
         masters.iter().for_each(|master| self.unsettled.insert(master));
+        self.healed_at = Some(cx.effects.now);
         for master in masters.iter() {
             if !cx.keys.reached.contains(master) {
                 cx.keys.reached.insert(master);

@@ -30,8 +30,8 @@ pub(super) struct Held {
     pub(super) taken: bool,
     /// Whether it was handed over to us. Until it is taken it is not ours to release.
     pub(super) was_resumed: bool,
-    /// Whether another locker may know its resumption.
-    pub(super) was_copied: bool,
+    /// When keys were last restored.
+    pub(super) healed_at: Option<Instant>,
     pub(super) renewal: Option<Renewal>,
     pub(super) extensions: Vec<Extension>,
 }
@@ -65,7 +65,7 @@ impl Held {
             valid_until,
             taken: false,
             was_resumed: false,
-            was_copied: false,
+            healed_at: None,
             renewal,
             extensions: Vec::new(),
         }
@@ -159,11 +159,14 @@ impl Held {
         Next::RoundLost(LostRound { was_granted: true, ..LostRound::new(self.round, self.since, votes, cx) })
     }
 
-    /// Notifies the holder, and clears the rest of the lock away.
+    /// Notifies the holder, and clears the rest of the lock away. If another locker may hold it,
+    /// that is done only if neither has a quorum.
     pub(super) fn lose(&mut self, cause: LossCause, cx: &mut Context<'_, '_>) -> Next {
         cx.effects.events.push_back(Event::Lost { lock: cx.base.id, cause });
         self.end_extensions(cause, cx);
-        cx.clear_all();
+        if !cx.keys.is_shared || cause == LossCause::NotHeld {
+            cx.clear_all();
+        }
         Next::Gone
     }
 }

@@ -111,9 +111,17 @@ pub struct Request {
     /// How long the caller has waited for the lock, if the acquisition leaves a mark: on a shared
     /// resource that it waits to write, or on the next seat of a semaphore.
     pub waited: Option<Duration>,
+    /// Whether another locker may know the token, and count its key.
+    pub is_shared: bool,
 }
 
 impl Request {
+    /// Whether a release must follow the request if its answer does not come. Another locker may
+    /// count a key that was restored.
+    pub(crate) fn is_taken_back(&self) -> bool {
+        self.action.creates() && !(self.action == Action::Heal && self.is_shared)
+    }
+
     /// Whether it is answered with the counter's number.
     pub(crate) fn is_counted(&self) -> bool {
         self.action == Action::Raise || self.action == Action::Acquire && self.claim.is_fenced()

@@ -308,3 +308,34 @@ fn text_that_was_not_exposed_is_not_a_resumption() {
     assert!(Resumption::from_text(&format!("{token}-1-1-0.4.1"), None).is_some());
     assert_eq!(Resumption::from_text(token, None).map(Resumption::expose).as_deref(), Some(token));
 }
+
+/// The answer to its request was lost, and it has confirmed the key since.
+#[test]
+fn a_hand_over_leaves_the_key_on_a_master_that_the_holder_counts() {
+    let mut world = World::of(3);
+    for seed in 2..4 {
+        world.add_node(settings(3).build().unwrap(), seed);
+    }
+    world.pump();
+    world.masters[2].flow = Flow::RepliesHeld;
+    let lock = world.hold(&wanted(ms(10_000)));
+    world.cut(0, 2);
+    world.masters[2].flow = Flow::Free;
+    world.pass(ms(100));
+    // The first master cannot be reached for longer than its key lives.
+    world.masters[0].flow = Flow::Stopped;
+    for _ in 0..4 {
+        world.extend(lock, ms(10_000));
+        world.pass(ms(3_000));
+        let event = world.next_event();
+        assert!(matches!(event, Event::Extended { result: Ok(_), .. }), "{event:?}");
+    }
+    assert!(world.nodes[0].machine.hand_over(lock, world.now).is_some());
+    world.drain(0);
+    world.masters[0].flow = Flow::Free;
+    world.pass(ms(500));
+    assert_eq!(world.holders(), [1, 2]);
+    world.acquire_by(2, &Acquire { attempts: Some(1), ..wanted(ms(10_000)) });
+    let event = world.next_event_of(2);
+    assert!(matches!(event, Event::NotAcquired { .. }), "{event:?}");
+}

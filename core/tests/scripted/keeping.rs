@@ -247,3 +247,18 @@ fn a_token_that_was_handed_over_is_released_with_its_keys_kept() {
     assert_eq!(world.next_event_of(1), Event::Released { lock: released, outcome });
     assert_eq!(ends(&world), [Some(end); 3]);
 }
+
+/// Another process knows the token.
+#[test]
+fn keys_that_are_already_kept_for_less_confirm_no_longer_minimum() {
+    let (mut world, _) = rival();
+    let lock = world.hold(&wanted(ms(10_000)));
+    let (token, now) = (world.nodes[0].machine.token(lock).unwrap(), world.now);
+    let (key, life) = (Resource::new(KEY).unwrap(), Ttl::new(ms(200)).unwrap());
+    world.nodes[1].machine.release_token_keeping(&key, token, life, now).unwrap();
+    world.drain(1);
+    world.pump();
+    release_after(&mut world, lock, MINUTE);
+    let event = world.next_event();
+    assert_eq!(event, Event::Released { lock, outcome: ReleaseOutcome::NotOurs });
+}

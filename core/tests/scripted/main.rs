@@ -7,6 +7,7 @@ mod asking_kinds;
 mod attempts;
 mod clusters;
 mod connections;
+mod copies;
 mod determinism;
 mod extension;
 mod fair;

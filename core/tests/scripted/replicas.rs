@@ -392,3 +392,22 @@ fn a_fair_waiter_keeps_its_place_while_replicas_do_not_follow() {
     world.pass(ms(1_000));
     assert!(!world.granted(1).is_empty());
 }
+
+/// Its answer is no promise, but the token is gone, and the key ends in time.
+#[test]
+fn a_master_without_its_replicas_keeps_the_key_and_is_not_counted() {
+    let mut world = open(&[1]);
+    let lock = world.hold(&one_try());
+    world.masters[0].server.set_following(0, 0);
+    let now = world.now;
+    world.nodes[0].machine.release_after(lock, ms(5_000), now).unwrap();
+    world.drain(0);
+    match world.next_event() {
+        Event::Released { outcome: ReleaseOutcome::Unknown(ballot), .. } => {
+            assert!(ballot.to_string().contains("replicas that follow it: 0 of 1"), "{ballot}");
+        }
+        event => panic!("{event:?}"),
+    }
+    world.pass(ms(6_000));
+    assert_eq!(world.holders(), []);
+}

@@ -4,8 +4,8 @@ use super::Script;
 use super::claim::{define_entries, prepare_clock, read_claim, read_clock};
 
 /// Releases the lock if KEYS\[1\] holds the token ARGV\[1\], but keeps the key for ARGV\[2\]
-/// milliseconds from now, whether that makes its life longer or shorter. Answers 1 if it did, or if
-/// an earlier request has done so, 0 if the lock is not ours.
+/// milliseconds from now, whether that makes its life longer or shorter. Answers 1 if it did, 0 if
+/// the lock is not ours, or no longer: it may have been kept for less.
 ///
 /// Only this script and a release shorten a key's life. The value becomes the SHA-1 of the token,
 /// the same on all masters: an extension, a release or a repeated acquisition that is executed
@@ -26,16 +26,16 @@ if held == ARGV[1] then
 end
 if held == kept then
   if redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then redis.pcall('PEXPIRE', KEYS[1], ARGV[2]) end
-  return 1
+  return 0
 end
 if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
 return 0",
-    sha1_hex: "682899f37080e9cd102aaa1d130e4f5d1edaa44c",
+    sha1_hex: "a1c39d66ec460a6796c4c67bcec7641528d4fc40",
 };
 
 /// The same for a claim of several targets, with the keys and values of
 /// [`RELEASE_ALL`](super::RELEASE_ALL): releases each target that is ours, but keeps it for
-/// ARGV\[2\] milliseconds from now. Answers 1 if all of them were ours, or have been kept before.
+/// ARGV\[2\] milliseconds from now. Answers 1 if all of them were ours.
 ///
 /// In a read target our entry is renamed to the SHA-1 of the token, and ends after that time: other
 /// sharers keep the target, and new ones may join. If `x` is our token, because this master does
@@ -56,10 +56,8 @@ local function stay(key, value)
     call('SET', key, kept, 'PX', ARGV[2])
     return nil
   end
-  if value ~= kept then
-    complete = false
-    return nil
-  end
+  complete = false
+  if value ~= kept then return nil end
   local left = call('PTTL', key)
   return bad(left) or left > life and bad(call('PEXPIRE', key, ARGV[2]))
 end
@@ -70,10 +68,8 @@ local function remain(x, sentinel, value)
     return at and tonumber(string.sub(value, at - 16, at - 1))
   end
   local own, last = ends_of(token), ends_of(kept)
-  if (own or last or now) <= now then
-    complete = false
-    return nil
-  end
+  if not own or own <= now then complete = false end
+  if (own or last or now) <= now then return nil end
   local ends = own and now + life or math.min(now + life, last)
   local others, most = alive(value, from, token, kept)
   local entry = string.format('%016.0f:', ends) .. kept
@@ -101,7 +97,7 @@ for i = 1, read do
 end
 return complete and 1 or 0"
     ),
-    sha1_hex: "654b92b2bd13495c163582965b2e3569a9c14bfc",
+    sha1_hex: "a12b31336d54cce6dd55e3f968ffbeee7f768255",
 };
 
 #[cfg(test)]

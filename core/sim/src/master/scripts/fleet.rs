@@ -32,12 +32,17 @@ pub(in crate::master) fn before_look(script: &Script) -> Option<Option<&'static 
 }
 
 impl Body<'_, '_> {
-    /// Runs the inner script. If the key is ours, the master answers whether it votes.
-    pub(super) fn run_and_look(&mut self) -> Result<(), Failure> {
+    /// Runs the inner script. If the key is ours, the master answers whether it votes; if it is to
+    /// be followed, also whether it is.
+    pub(super) fn run_and_look(&mut self, checks_replicas: bool) -> Result<(), Failure> {
         let before = self.call.reply.length();
         self.run()?;
         let said = self.call.reply.take_behind(before);
-        if said.as_slice() != b":1\r\n" || matches!(self.check_marker_or(b"ours")?, Standing::Votes { .. }) {
+        let is_ours = said.as_slice() == b":1\r\n";
+        if is_ours && checks_replicas && !self.check_replicas()? {
+            return Ok(());
+        }
+        if !is_ours || matches!(self.check_marker_or(b"ours")?, Standing::Votes { .. }) {
             self.call.reply.put_back(&said);
         }
         Ok(())

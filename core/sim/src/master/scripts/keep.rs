@@ -18,7 +18,7 @@ impl Body<'_, '_> {
             }
             Ok(Some(held)) if held == kept.as_bytes() => {
                 self.shorten()?;
-                self.number(1.0)
+                self.number(0.0)
             }
             Ok(_) => self.number(0.0),
             Err(error) => {
@@ -50,7 +50,7 @@ impl Body<'_, '_> {
         self.number(if is_complete { 1.0 } else { 0.0 })
     }
 
-    /// Keeps a key that holds our token. Returns whether it did, or was kept before.
+    /// Keeps a key that holds our token. Returns whether it did.
     fn stay(
         &mut self,
         many: &Many<'_>,
@@ -70,7 +70,7 @@ impl Body<'_, '_> {
         if self.pttl_of(key) as f64 > many.life {
             self.pexpire(key, life)?;
         }
-        Ok(true)
+        Ok(false)
     }
 
     /// Keeps our part of a read target. Returns whether there was one.
@@ -87,7 +87,7 @@ impl Body<'_, '_> {
         let (others, most) = sharers::alive(entries, many.now, &[many.token, kept.as_bytes()]);
         let value = [sentinel, &others, &sharers::entry(ends, kept.as_bytes())].concat();
         self.put_sharers(key, &value, most.max(ends), many.now)?;
-        Ok(true)
+        Ok(own.is_some())
     }
 
     /// `if redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then redis.pcall('PEXPIRE', KEYS[1],

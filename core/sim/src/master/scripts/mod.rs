@@ -89,13 +89,15 @@ fn run(call: &mut Call<'_>, script: &'static Script, keys: usize) -> Result<(), 
         clock.readings = 0;
     }
     let mut body = Body { call, script, keys, values, has_written: false };
-    let Some(plain) = behind_check(script) else { return body.run_inner(script) };
+    let Some(plain) = behind_check(script) else { return body.run_inner(script, false) };
     let gives_no_vote = ["open", "raise"].into_iter().any(|word| plain.name.starts_with(word));
     let is_early = body.call.master.conditions.early_quarantine && !gives_no_vote;
     if is_early && before_look(plain).is_none() && matches!(body.check_marker()?, Standing::Answered) {
         return Ok(());
     }
-    if body.check_replicas()? { body.run_and_write(plain) } else { Ok(()) }
+    // A release that keeps its key does so before the check.
+    let keeps = plain.name.starts_with("keep");
+    if keeps || body.check_replicas()? { body.run_and_write(plain, keeps) } else { Ok(()) }
 }
 
 /// A script while it runs. Its methods follow the scripts' texts, statement by statement, including
@@ -117,9 +119,9 @@ struct Body<'a, 'b> {
 type Given<'b> = Option<&'b [u8]>;
 
 impl<'b> Body<'_, 'b> {
-    /// A script without the check of the replicas.
-    fn run_inner(&mut self, script: &Script) -> Result<(), Failure> {
-        if before_look(script).is_some() { self.run_and_look() } else { self.run() }
+    /// A script without the check of the replicas before it.
+    fn run_inner(&mut self, script: &Script, checks_replicas: bool) -> Result<(), Failure> {
+        if before_look(script).is_some() { self.run_and_look(checks_replicas) } else { self.run() }
     }
 
     /// The innermost script, which others may contain or which is used alone.

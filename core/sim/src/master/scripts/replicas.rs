@@ -44,10 +44,10 @@ impl Body<'_, '_> {
         Ok(false)
     }
 
-    /// Runs the script that follows the check, and the write that follows a yes.
-    pub(super) fn run_and_write(&mut self, script: &Script) -> Result<(), Failure> {
+    /// Runs a script with the write that follows a yes.
+    pub(super) fn run_and_write(&mut self, script: &Script, checks_replicas: bool) -> Result<(), Failure> {
         let before = self.call.reply.length();
-        self.run_inner(script)?;
+        self.run_inner(script, checks_replicas)?;
         if self.call.command.kind() == CommandKind::Attend {
             return Ok(());
         }
