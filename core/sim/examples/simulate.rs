@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use lexopt::prelude::*;
-use quorlock_sim::{Failure, Kinds, Plan, Report};
+use quorlock_sim::{Failure, Kinds, Plan, Replacement, Report};
 
 /// How many worlds run before their reports are counted.
 const AT_ONCE: u64 = 64;
@@ -21,7 +21,7 @@ also masters that lose their data), and looks for broken promises.
 
 Usage: simulate [--mixed | --fair] [--acquisitions N] [--seed S]
        simulate [--mixed] --unguarded [--seed S]
-       simulate --failovers|--clusters --undeclared [--worlds N] [--seed S]
+       simulate --failovers|--clusters|--rebuilds --undeclared [--worlds N] [--seed S]
        simulate [--mixed | --fair] --only S [--mermaid]
        simulate [--mixed] --digest [--worlds N] [--seed S]
 
@@ -34,6 +34,11 @@ Usage: simulate [--mixed | --fair] [--acquisitions N] [--seed S]
                     third of the worlds
   --clusters        the same, with masters that are tags of clusters, whose slots move among groups of servers, at once and
                     key by key
+  --rebuilds        masters that are restored from snapshots or rebuilt as copies of others, most of them with replicas, with
+                    the restart guard and replicas=; locks of every kind with several handles and holders; with --mixed,
+                    N locks of each kind
+  --handovers       locks that are handed over while requests are under way; no key may outlive the receiver's release
+  --replacements    a dead master is replaced by a spare in the safe order, with the restart guard
   --undeclared      with --failovers or --clusters: run --worlds worlds without replicas=, and count those in which a
                     promise is broken
   --early           with --failovers or --clusters: quarantines begin before all replicas are there, so that nothing but
@@ -51,6 +56,9 @@ struct Options {
     secured: bool,
     failovers: bool,
     clusters: bool,
+    rebuilds: bool,
+    handovers: bool,
+    replacements: bool,
     undeclared: bool,
     early: bool,
     acquisitions: u64,
@@ -70,6 +78,17 @@ impl Options {
             (plan.early_quarantine, plan.secured) = (self.early, self.secured);
             return plan;
         }
+        if self.rebuilds {
+            let mut plan = Plan::random_rebuilds(seed);
+            plan.secured = self.secured;
+            return plan;
+        }
+        if self.handovers {
+            return Plan::random_handovers(seed);
+        }
+        if self.replacements {
+            return Plan::random_replacement(seed, Replacement::InOrder);
+        }
         if self.fair {
             return Plan::random_fair(seed);
         }
@@ -88,6 +107,9 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
         secured: false,
         failovers: false,
         clusters: false,
+        rebuilds: false,
+        handovers: false,
+        replacements: false,
         undeclared: false,
         early: false,
         acquisitions: 100_000,
@@ -106,6 +128,9 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
             Long("secured") => options.secured = true,
             Long("failovers") => options.failovers = true,
             Long("clusters") => options.clusters = true,
+            Long("rebuilds") => options.rebuilds = true,
+            Long("replacements") => options.replacements = true,
+            Long("handovers") => options.handovers = true,
             Long("early") => options.early = true,
             Long("undeclared") => options.undeclared = true,
             Long("acquisitions") => options.acquisitions = arguments.value()?.parse()?,
@@ -264,6 +289,9 @@ fn many(options: &Options) -> ExitCode {
                 let kinds = [
                     (options.failovers, "--failovers "),
                     (options.clusters, "--clusters "),
+                    (options.rebuilds, "--rebuilds "),
+                    (options.handovers, "--handovers "),
+                    (options.replacements, "--replacements "),
                     (options.early, "--early "),
                     (options.secured, "--secured "),
                     (options.mixed, "--mixed "),
@@ -283,7 +311,7 @@ fn many(options: &Options) -> ExitCode {
         }
     }
     let seconds = started.elapsed().as_secs_f64();
-    if options.mixed {
+    if options.mixed || options.rebuilds {
         println!("{kinds}");
     }
     println!(

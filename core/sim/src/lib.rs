@@ -20,7 +20,11 @@
 //!   passwords that change. In those of [`Plan::random_failovers`] each master has replicas that
 //!   follow it asynchronously and are promoted, while the former primary may go on. In those of
 //!   [`Plan::random_clusters`] each master is the tag of a cluster, whose slot also moves among
-//!   such groups of servers.
+//!   such groups of servers. In those of [`Plan::random_rebuilds`] masters are restored from
+//!   snapshots or rebuilt as copies of others, and locks have several handles and holders. In those
+//!   of [`Plan::random_handovers`] locks are handed over while requests are under way, and
+//!   [`Plan::random_replacement`] replaces a dead master, in the safe order or in another one.
+//! - The observer also reports a request that waits although its lock is there for it.
 //! - A [`Master`] is the model of one Redis master, which answers byte for byte as a server does. A
 //!   test compares it with real servers on random commands.
 //!
@@ -125,5 +129,5 @@ pub use worlds::strategies;
 #[cfg(feature = "worlds")]
 pub use worlds::{
     ASSUMED_DRIFT_PPM, Access, Client, ClientPlan, Failure, Fault, Kinds, Outdated, Plan, PushFate,
-    RESOURCES, Reading, Refusal, Report, Sleep, Step, Store, Timeline, Violation, When, World,
+    RESOURCES, Reading, Refusal, Replacement, Report, Sleep, Step, Store, Timeline, Violation, When, World,
 };

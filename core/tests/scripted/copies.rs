@@ -1,5 +1,5 @@
-//! Two lockers that know one token: one has a copy of the other's resumption. What one does to a key
-//! must not end what the other counts.
+//! Two lockers that know one token: one has a copy of the other's resumption. What one does to a
+//! key must not end what the other counts.
 
 use std::time::Duration;
 

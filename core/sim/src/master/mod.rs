@@ -29,6 +29,8 @@ mod scores;
 mod scripts;
 mod session;
 pub(crate) mod sharers;
+#[cfg(feature = "worlds")]
+mod snapshot;
 mod strings;
 mod table;
 mod tracking;
@@ -46,6 +48,8 @@ pub use keep::Keep;
 pub(crate) use migration::{KeyEnd, Migrant};
 pub use replicas::Changes;
 pub use session::{ProtocolError, Session};
+#[cfg(feature = "worlds")]
+pub(crate) use snapshot::Snapshot;
 pub use tracking::Push;
 
 use call::Call;

@@ -24,13 +24,20 @@ pub enum Access {
     /// By a permit of the semaphore with its name, which has this number of permits. Such a step
     /// names one resource.
     Permit(u8),
+    /// By several permits of such a semaphore at once.
+    Permits {
+        /// How many permits the semaphore has.
+        of: u8,
+        /// How many are requested.
+        take: u8,
+    },
 }
 
 impl Access {
     /// The target with this name; `None` if the resource is not locked. A permit is not a target.
     fn target(self, name: &str) -> Option<Target> {
         match self {
-            Self::None | Self::Permit(_) => None,
+            Self::None | Self::Permit(_) | Self::Permits { .. } => None,
             Self::Write => Some(Target::write(name)),
             Self::Read => Some(Target::read(name)),
             Self::Share(group) => {
@@ -59,20 +66,23 @@ pub(super) fn targets(accesses: [Access; RESOURCES]) -> Vec<Target> {
     (0..).zip(accesses).filter_map(|(number, access)| access.target(&resource(number))).collect()
 }
 
-/// If a step is for a permit: the number of the semaphore, and how many permits it has.
-pub(super) fn permit(accesses: [Access; RESOURCES]) -> Option<(u8, u8)> {
+/// If a step is for permits: the number of the semaphore, how many permits it has, and how many are
+/// requested.
+pub(super) fn permits(accesses: [Access; RESOURCES]) -> Option<(u8, u8, u8)> {
     (0..).zip(accesses).find_map(|(number, access)| match access {
-        Access::Permit(of) => Some((number, of)),
+        Access::Permit(of) => Some((number, of, 1)),
+        Access::Permits { of, take } => Some((number, of, take)),
         _ => None,
     })
 }
 
-/// Whether a guard names the resources of a step, all of them and no others.
-pub(super) fn are_targets(accesses: [Access; RESOURCES], resources: &[&Resource]) -> bool {
+/// Whether a guard names the resources of a step, all of them, and no others if it `is_whole`: an
+/// owner may get a handle of a larger lock.
+pub(super) fn are_targets(accesses: [Access; RESOURCES], resources: &[&Resource], is_whole: bool) -> bool {
     let wanted = (0u8..).zip(accesses).filter(|(_, access)| *access != Access::None);
-    wanted
-        .map(|(number, _)| resource(number).into_bytes())
-        .eq(resources.iter().map(|held| held.name().to_vec()))
+    let wanted: Vec<_> = wanted.map(|(number, _)| resource(number).into_bytes()).collect();
+    let is_held = |name: &Vec<u8>| resources.iter().any(|held| held.name() == name.as_slice());
+    wanted.iter().all(is_held) && (!is_whole || wanted.len() == resources.len())
 }
 
 /// Whether two guards must not be valid at once: they have a resource in common, and do not share
@@ -244,8 +254,8 @@ mod tests {
             assert_eq!(kinds.least(), 0);
             let targets = of(accesses);
             let resources: Vec<_> = targets.resources().collect();
-            assert!(are_targets(accesses, &resources));
-            assert!(!are_targets([Write, None, None, Read], &resources));
+            assert!(are_targets(accesses, &resources, true));
+            assert!(!are_targets([Write, None, None, Read], &resources, false));
             kinds.count(&targets);
         }
         // These have their own tests.

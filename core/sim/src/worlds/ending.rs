@@ -5,10 +5,11 @@ use std::time::Duration;
 use quorlock_core::front::{Granted, Request};
 use quorlock_core::{AcquireError, Instant};
 
-use super::access::{Access, RESOURCES, permit, targets};
+use super::access::{Access, RESOURCES, permits, targets};
 use super::client::Client;
 use super::locked::Held;
-use super::program::{semaphore, unless};
+use super::program::{semaphore, wanted_targets};
+use super::timing::unless;
 use super::violation::Violation;
 
 /// Makes this request, which must be granted within this time. Then acquires another lock, which no
@@ -20,7 +21,8 @@ pub(super) async fn must_get(
     timeout: Duration,
 ) {
     let until = client.now() + timeout;
-    if let Err(error) = live(&client, accesses, ttl, until).await {
+    let waiting = wanted_targets(&client, accesses).map(|targets| client.waits(targets));
+    if let Err(error) = live(&client, accesses, ttl, until, waiting).await {
         client.find(Violation::NoProgress { client: client.number(), error });
     }
 }
@@ -30,12 +32,15 @@ async fn live(
     accesses: [Access; RESOURCES],
     ttl: Duration,
     until: Instant,
+    waiting: Option<u64>,
 ) -> Result<(), String> {
-    let guard = if let Some(permits) = permit(accesses).and_then(|of| semaphore(client, of)) {
+    let wanted = permits(accesses).and_then(|(number, of, _)| semaphore(client, number, of));
+    let guard = if let Some(permits) = wanted {
         keep_asking(client, || permits.acquire(), ttl, until).await?
     } else {
         keep_asking(client, || client.locker().lock_all(targets(accesses)), ttl, until).await?
     };
+    waiting.into_iter().for_each(|waiting| client.waits_no_more(waiting));
     client.sleep(Duration::from_millis(3)).await;
     // If one of the masters that granted was just restarting, the client cannot be sure to reach a
     // quorum again.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::fault::Fault;
 use super::plan::Plan;
-use super::program::Step;
 use super::random::Random;
+use super::step::Step;
 use super::when::When;
 use crate::master::Keep;
 

@@ -29,15 +29,49 @@ pub enum Fault {
         /// assumptions.
         keep: Keep,
     },
+    /// The master leaves for good, or until [`Fault::Return`]; if it has replicas, its whole group
+    /// does.
+    Leave {
+        /// The master.
+        master: usize,
+    },
+    /// A master that has left comes back; if it has replicas, its whole group does. Anything but
+    /// [`Keep::Everything`] is outside Redlock's assumptions, unless the restart guard is on.
+    ///
+    /// If clients have another master instead of it by then, it is outside all assumptions.
+    Return {
+        /// The master.
+        master: usize,
+        /// The keys that it still has.
+        keep: Keep,
+    },
     /// The master loses all keys (FLUSHALL). Outside Redlock's assumptions, unless the restart
     /// guard is on.
     Flush {
         /// The master.
         master: usize,
     },
+    /// The master saves a snapshot of its keys, for [`Fault::Restore`].
+    Save {
+        /// The master.
+        master: usize,
+    },
+    /// The master dies as in [`Fault::Crash`], and restarts with the keys of its last snapshot, the
+    /// restart guard's marker among them; without a snapshot it restarts empty. Keys that have
+    /// expired since are gone. Outside Redlock's assumptions, unless the restart guard is on.
+    Restore {
+        /// The master.
+        master: usize,
+        /// How long it is down.
+        span: Duration,
+    },
     /// The master becomes a replica of another master, with a copy of that master's keys, and is
     /// promoted after a while. Its connections stay open. Outside Redlock's assumptions, unless the
-    /// restart guard is on. Nothing happens if masters have replicas.
+    /// restart guard is on.
+    ///
+    /// If masters have replicas, the primary of the server's group becomes a replica of another
+    /// group's primary, and its own replicas get that data from it after its promotion. Nothing
+    /// happens in a cluster, or if one of the two primaries hangs or is down.
     Resync {
         /// The master.
         master: usize,
@@ -271,48 +305,7 @@ pub enum PushFate {
     Repeated,
 }
 
-/// The largest gain or loss of a single clock, in parts per million, with which the rates of any
-/// two clocks differ by no more than 1 %.
-pub const ASSUMED_DRIFT_PPM: i32 = 4_975;
-
 impl Fault {
-    /// Returns whether the fault is within Redlock's assumptions, so that no two guards may be
-    /// valid at once.
-    pub fn is_assumed(&self) -> bool {
-        match self {
-            Self::Crash { keep, .. } => *keep == Keep::Everything,
-            Self::ClientDrift { gain_ppm, .. } | Self::MasterDrift { gain_ppm, .. } => {
-                (-ASSUMED_DRIFT_PPM..=ASSUMED_DRIFT_PPM).contains(gain_ppm)
-            }
-            Self::MasterJump { .. }
-            | Self::Flush { .. }
-            | Self::Resync { .. }
-            | Self::Promote { .. }
-            | Self::Follow { .. }
-            | Self::MoveSlot { .. }
-            | Self::Reshard { .. } => false,
-            _ => true,
-        }
-    }
-
-    /// Returns whether the fault is within the assumptions if all clients have the restart guard
-    /// on, which protects against masters that lose their data.
-    pub fn is_assumed_with_guard(&self) -> bool {
-        self.is_assumed() || matches!(self, Self::Crash { .. } | Self::Flush { .. } | Self::Resync { .. })
-    }
-
-    /// Returns whether the fault is within the assumptions if, in addition, all clients declare all
-    /// replicas of each master (`replicas=`), which protects against failovers, and against slots
-    /// that move.
-    pub fn is_assumed_with_replicas(&self) -> bool {
-        let is_covered = match self {
-            Self::Promote { .. } | Self::Follow { .. } | Self::MoveSlot { .. } => true,
-            Self::Reshard { is_given_up, .. } => !is_given_up,
-            _ => false,
-        };
-        is_covered || self.is_assumed_with_guard()
-    }
-
     /// Returns the fault with these added to its numbers.
     pub(super) fn counted_from(mut self, from_client: usize, from_master: usize) -> Self {
         let (client, master) = self.numbers_mut();
@@ -330,7 +323,11 @@ impl Fault {
         match self {
             Self::Hang { master, .. }
             | Self::Crash { master, .. }
+            | Self::Leave { master }
+            | Self::Return { master, .. }
             | Self::Flush { master }
+            | Self::Save { master }
+            | Self::Restore { master, .. }
             | Self::Resync { master, .. }
             | Self::Promote { master, .. }
             | Self::Follow { master, .. }
@@ -363,6 +360,7 @@ impl Fault {
         match self {
             Self::Hang { span, .. }
             | Self::Crash { span, .. }
+            | Self::Restore { span, .. }
             | Self::Resync { span, .. }
             | Self::Isolate { span, .. }
             | Self::SlowReplication { span, .. }

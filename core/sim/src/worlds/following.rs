@@ -11,7 +11,7 @@ use super::clock::TrueTime;
 use super::event::Event;
 use super::link::LinkId;
 use super::random::nanos;
-use super::state::State;
+use super::state::{MasterNode, State};
 use super::timeline::Happening;
 use crate::master::{Changes, Master};
 
@@ -206,7 +206,7 @@ impl State {
     pub(super) fn beat(&mut self, server: usize) {
         let now = self.now;
         self.schedule(now + nanos(BEAT), Event::Beat { server });
-        let is_up = |node: &&mut super::state::MasterNode| now >= node.away_until && now >= node.hangs_until;
+        let is_up = |node: &&mut MasterNode| now >= node.away_until && now >= node.hangs_until;
         let Some(node) = self.masters.get_mut(server).filter(is_up) else { return };
         let (attempt, applied) = (node.part.attempt, node.part.applied);
         let Some(other) = node.part.follows else { return };
@@ -283,10 +283,47 @@ impl State {
         }
     }
 
+    /// The primary of a server's group becomes a replica of another group's primary, and is
+    /// promoted again after this span. Its own replicas get that data after the promotion, when it
+    /// answers their requests to follow it.
+    pub(super) fn rebuild_group(&mut self, server: usize, further: usize, span: Duration) {
+        let groups = self.groups.named.len();
+        // A node of a cluster cannot be a replica of a node with another slot.
+        if self.groups.is_cluster() || groups < 2 {
+            return;
+        }
+        let group = self.groups.group_of(server);
+        let other = (group + 1 + further % (groups - 1)) % groups;
+        let primary = |group: usize| self.groups.named.get(group).copied();
+        let (Some(primary), Some(other)) = (primary(group), primary(other)) else { return };
+        if self.is_writing(primary) && self.is_writing(other) {
+            self.note(|| Happening::Follows { master: primary, other });
+            self.follow(primary, other, false);
+            self.schedule(self.now + nanos(span), Event::Promote { master: primary });
+        }
+    }
+
+    /// Whether all replicas of a primary follow it, and nothing between them is late.
+    pub(super) fn has_all_replicas(&self, server: usize) -> bool {
+        let is_well = |node: &MasterNode| {
+            let part = &node.part;
+            let ends = [node.hangs_until, node.away_until, part.isolated_until, part.slow_until];
+            ends.iter().all(|end| self.now >= *end)
+        };
+        let members = self.groups.members(self.groups.group_of(server));
+        let is_following =
+            |node: &MasterNode| node.part.follows == Some(server) && node.part.applied.is_some();
+        let mut nodes = members.filter_map(|member| Some((member, self.masters.get(member)?)));
+        let has_others = |node: &MasterNode| node.part.followers.len() > self.groups.replicas;
+        nodes.all(|(member, node)| {
+            is_well(node) && if member == server { !has_others(node) } else { is_following(node) }
+        })
+    }
+
     /// Makes a client open its connections to this server of the group.
     pub(super) fn learns(&mut self, client: usize, server: usize) {
-        let master = self.groups.master_of(server);
-        let named = self.groups.named.get(master).copied().filter(|_| self.is_calm);
+        let Some(master) = self.place_in_list(client, server) else { return };
+        let named = self.groups.named.get(self.groups.group_of(server)).copied().filter(|_| self.is_calm);
         let server = named.unwrap_or(server);
         let node = self.clients.get_mut(client).filter(|node| !node.is_dead);
         if let Some(named) = node.and_then(|node| node.named.get_mut(master)) {
@@ -334,14 +371,20 @@ impl State {
             (node.part.isolated_until, node.part.slow_until) = (0, 0);
         }
         self.groups.last.clear();
+        for named in self.groups.named.clone() {
+            // Unless it is one already.
+            self.promote_in_group(named, Duration::ZERO);
+        }
         for server in 0..self.masters.len() {
             let named = self.groups.named.get(self.groups.group_of(server)).copied();
-            if let Some(named) = named.filter(|named| *named != server) {
+            let has_left = self.masters.get(server).is_some_and(|node| node.has_left);
+            if let Some(named) = named.filter(|named| *named != server && !has_left) {
                 self.follow(server, named, true);
             }
         }
-        let named = self.groups.named();
-        self.clients.iter_mut().for_each(|node| node.named.clone_from(&named));
+        for node in &mut self.clients {
+            node.named = self.groups.named(&node.list);
+        }
     }
 
     fn hang_up_all(&mut self, server: usize) {

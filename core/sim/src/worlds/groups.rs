@@ -28,6 +28,9 @@ pub(super) struct Groups {
     pub(super) declared: usize,
     /// How many groups each master has: more than one in a cluster.
     shards: usize,
+    /// How many groups there are besides, which no client has in its list at first. None in a
+    /// cluster.
+    pub(super) spares: usize,
     /// Whether scripts check the marker before the replicas.
     pub(super) early_quarantine: bool,
     /// Whether slots also move back before any request for a lock was made at the group that had
@@ -50,7 +53,9 @@ impl Groups {
     /// number of groups.
     pub(super) fn of(mut self, masters: usize, shards: usize) -> Self {
         self.shards = shards.max(1);
-        self.named = (0..masters * self.shards).map(|group| group * (1 + self.replicas)).collect();
+        self.spares = if self.is_cluster() { 0 } else { self.spares };
+        let groups = masters * self.shards + self.spares;
+        self.named = (0..groups).map(|group| group * (1 + self.replicas)).collect();
         let slots = if self.is_cluster() { masters } else { 0 };
         self.slots = (0..slots).map(|master| Holding::new(master * self.shards)).collect();
         self
@@ -58,7 +63,17 @@ impl Groups {
 
     /// The number of masters in the clients' configuration.
     pub(super) fn masters(&self) -> usize {
-        self.named.len() / self.shards
+        (self.named.len() - self.spares) / self.shards
+    }
+
+    /// The groups that are masters from the beginning, unless this is a cluster.
+    pub(super) fn founders(&self) -> Vec<usize> {
+        (0..self.masters()).collect()
+    }
+
+    /// Whether a server belongs to a master from the beginning.
+    pub(super) fn is_founder(&self, server: usize) -> bool {
+        self.master_of(server) < self.masters()
     }
 
     pub(super) fn servers(&self) -> usize {
@@ -100,10 +115,10 @@ impl Groups {
         self.members(groups.start).start..self.members(groups.end).start
     }
 
-    /// The servers that new clients are told of first. In a cluster, clients find the server
-    /// themselves.
-    pub(super) fn named(&self) -> Vec<usize> {
-        self.named.clone()
+    /// The servers that were promoted last in these groups, which new clients are told of. In a
+    /// cluster, clients find the server themselves.
+    pub(super) fn named(&self, groups: &[usize]) -> Vec<usize> {
+        groups.iter().filter_map(|group| self.named.get(*group).copied()).collect()
     }
 
     /// Whether clients declare all replicas that there are.
@@ -111,8 +126,8 @@ impl Groups {
         self.declared == self.replicas
     }
 
-    /// The URLs of all masters.
-    pub(super) fn urls(&self, is_secured: bool) -> Vec<String> {
+    /// The URLs of the masters of a client's list.
+    pub(super) fn urls(&self, list: &[usize], is_secured: bool) -> Vec<String> {
         let scheme = if is_secured { "rediss" } else { "redis" };
         let masters = 0..self.masters();
         if self.is_cluster() {
@@ -131,7 +146,8 @@ impl Groups {
             0 => String::new(),
             declared => format!("?replicas={declared}"),
         };
-        masters.map(|number| format!("{scheme}://{}{replicas}", host(number))).collect()
+        let first = |group: &usize| self.members(*group).start;
+        list.iter().map(|group| format!("{scheme}://{}{replicas}", host(first(group)))).collect()
     }
 
     /// The server of a cluster that is reached at this address.

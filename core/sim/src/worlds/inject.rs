@@ -1,10 +1,13 @@
 //! The beginnings and the ends of faults.
 
+use std::time::Duration;
+
 use quorlock_core::Cause;
 
 use super::event::Event;
 use super::fault::{Fault, Refusal};
 use super::link::LinkId;
+use super::process::Kept;
 use super::random::nanos;
 use super::state::State;
 use super::timeline::Happening;
@@ -33,21 +36,12 @@ impl State {
                 let until = node.hangs_until;
                 self.schedule(until, Event::Continue { master });
             }
-            Fault::Crash { master, span, keep } => {
-                let until = now + nanos(span);
-                let Some(node) = self.masters.get_mut(master) else { return };
-                if now < node.away_until {
-                    return;
-                }
-                (node.away_until, node.kept) = (until, keep);
-                let incarnation = node.incarnations;
-                self.die_in_group(master);
-                for id in self.links_of(|_, other| other == master) {
-                    self.drop_master_end(id);
-                }
-                self.schedule(until, Event::Restart { master, incarnation });
-            }
+            Fault::Crash { master, span, keep } => self.crash(master, span, Kept::Own(keep)),
+            Fault::Leave { master } => self.leave(master),
+            Fault::Return { master, keep } => self.come_back(master, keep),
             Fault::Flush { master } => self.flush(master),
+            Fault::Save { master } => self.save(master),
+            Fault::Restore { master, span } => self.crash(master, span, Kept::Saved),
             Fault::Resync { master, further, span } => self.resync(master, further, span),
             Fault::Promote { master, learned_within } => self.promote_in_group(master, learned_within),
             Fault::Follow { master, closes } => self.follow_named(master, closes),
@@ -68,6 +62,9 @@ impl State {
             }
             Fault::Refuse { master, reason, span } => {
                 self.set_refusal(master, reason, true);
+                if let Some(node) = self.masters.get_mut(master) {
+                    node.refuses_until = node.refuses_until.max(now + nanos(span));
+                }
                 self.schedule(now + nanos(span), Event::Mend { master, reason });
             }
             Fault::Pushes { master, fate, span } => self.set_push_fate(master, fate, span),
@@ -184,6 +181,13 @@ impl State {
         self.link_ids().filter(is_open).collect()
     }
 
+    /// All connections of a master are gone at once.
+    pub(super) fn drop_master_ends(&mut self, master: usize) {
+        for id in self.links_of(|_, other| other == master) {
+            self.drop_master_end(id);
+        }
+    }
+
     /// The master's end is gone at once, with its unread bytes, and the client learns it when the
     /// message arrives.
     fn drop_master_end(&mut self, id: LinkId) {
@@ -191,6 +195,17 @@ impl State {
         if let Some(link) = self.link_mut(id) {
             link.unread.clear();
         }
+    }
+
+    /// A master dies, and comes back after this span.
+    fn crash(&mut self, master: usize, span: Duration, kept: Kept) {
+        let (now, until) = (self.now, self.now + nanos(span));
+        let Some(node) = self.masters.get_mut(master).filter(|node| now >= node.away_until) else { return };
+        (node.away_until, node.kept) = (until, kept);
+        let incarnation = node.incarnations;
+        self.die_in_group(master);
+        self.drop_master_ends(master);
+        self.schedule(until, Event::Restart { master, incarnation });
     }
 
     pub(super) fn set_refusal(&mut self, master: usize, reason: Refusal, is_on: bool) {
@@ -232,6 +247,10 @@ impl State {
                 self.set_refusal(master, reason, false);
             }
             let Some(node) = self.masters.get_mut(master) else { continue };
+            node.refuses_until = node.refuses_until.min(now);
+            if node.has_left {
+                continue;
+            }
             if now < node.away_until {
                 let incarnation = node.incarnations;
                 self.restart(master, incarnation);

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal};
+use super::assumed::ASSUMED_DRIFT_PPM;
+use super::fault::{Fault, PushFate, Refusal};
 use super::plan::{ClientPlan, Plan};
-use super::program::Step;
 use super::random::Random;
+use super::step::Step;
 use super::when::When;
 use crate::master::Keep;
 
@@ -40,7 +41,7 @@ impl Plan {
                     Vec::new()
                 },
                 gain_ppm: random_gain(&mut random),
-                is_fair: false,
+                ..ClientPlan::new(Vec::new())
             })
             .collect();
         let mut plan = Self::new(random.next(), masters, clients);

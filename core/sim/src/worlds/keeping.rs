@@ -54,12 +54,21 @@ impl State {
     /// Whether a master votes for no other client until a guard's end: one of its servers keeps the
     /// lock, or has lost it and is silent. A replica that has lost it does not vote anyway.
     pub(super) fn is_kept(&self, held: &Held, master: usize) -> bool {
-        let owner = self.groups.owner_of(master);
-        self.groups.members(owner).any(|server| {
-            let Some(node) = self.masters.get(server) else { return false };
-            let is_silent = self.observer.outages.is_silent_until(server, held.ends);
-            let moves = self.groups.moves_from(master) == Some(server);
-            is_silent && !node.part.is_replica() || held.is_kept_by(node, &self.groups, moves, self.now)
-        })
+        let Some(owner) = self.group_at(held.client, master) else { return false };
+        self.is_being_rebuilt(owner)
+            || self.groups.members(owner).any(|server| {
+                let Some(node) = self.masters.get(server) else { return false };
+                let is_silent = self.observer.outages.is_silent_until(server, held.ends);
+                let moves = self.groups.moves_from(master) == Some(server);
+                is_silent && !node.part.is_replica() || held.is_kept_by(node, &self.groups, moves, self.now)
+            })
+    }
+
+    /// Whether the primary of a group is the replica of another group's. Then no server of the group
+    /// votes, and a promotion begins a quarantine.
+    fn is_being_rebuilt(&self, group: usize) -> bool {
+        let primary = self.groups.named.get(group).and_then(|primary| self.masters.get(*primary));
+        let followed = primary.and_then(|node| node.part.follows());
+        followed.is_some_and(|other| self.groups.group_of(other) != group)
     }
 }

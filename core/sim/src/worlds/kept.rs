@@ -11,7 +11,7 @@ use super::violation::Violation;
 #[derive(Debug)]
 pub(super) struct Kept {
     client: usize,
-    targets: Targets,
+    pub(super) targets: Targets,
     /// When the time is over, on the client's clock.
     until: u64,
 }
@@ -35,12 +35,13 @@ impl State {
     /// released it.
     pub(super) fn look_at_kept(&mut self) {
         let (now, clients) = (self.now, &self.clients);
-        let Observer { kept, held, .. } = &mut self.observer;
+        let Observer { kept, held, delivered, .. } = &mut self.observer;
         kept.retain(|kept| clients.get(kept.client).is_some_and(|node| now < node.clock.when(kept.until)));
         let early = kept.iter().find_map(|kept| {
             let is_early = |held: &&super::observer::Held| {
                 // Other readers may share a lock that a reader keeps.
-                conflict(&held.targets, &kept.targets) && now < held.ends
+                let conflicts = conflict(&held.targets, &kept.targets);
+                conflicts && now < held.ends && !delivered.is_undermined(held)
             };
             let held = held.iter().find(is_early)?;
             Some(Violation::GrantedWhileKept { client: held.client, by: kept.client })

@@ -6,7 +6,7 @@ use quorlock_core::Resource;
 
 use super::groups::untagged;
 use super::reading::entries;
-use super::state::State;
+use super::state::{MasterNode, State};
 use super::violation::Violation;
 use crate::master::sharers;
 
@@ -20,7 +20,8 @@ impl State {
         let mut found = None;
         // Replicas have the keys of their primary. In a cluster, no command reads the keys of
         // servers that do not own the slot.
-        let primaries = self.masters.iter().enumerate().filter(|(_, node)| !node.part.is_replica());
+        let is_primary = |node: &MasterNode| !node.has_left && !node.part.is_replica();
+        let primaries = self.masters.iter().enumerate().filter(|(_, node)| is_primary(node));
         let primaries = primaries.filter(|(server, _)| self.serves(*server));
         for (master, node) in primaries {
             let server_now = Duration::from_nanos(node.clock.read(self.now));
@@ -61,13 +62,13 @@ impl State {
     /// Whether a master should not keep this token any more.
     fn is_left(&self, master: usize, token: &[u8]) -> bool {
         let Some(known) = self.observer.known.get(token) else { return false };
-        let is_excused = self.observer.dead.contains(&known.client)
+        let is_excused = known.senders.iter().any(|client| self.observer.dead.contains(client))
             || self.observer.late.get(&(master, token.to_vec())).is_some_and(|link| {
                 // The client sent the release on the same connection, but it was lost when that
                 // connection ended. Or the release was not sent, because the socket was full.
                 self.link(*link).is_some_and(|link| link.is_full || link.parting.contains(token))
             })
-            || self.observer.handed.contains(token)
+            || self.observer.delivered.may_stay(token)
             || self.observer.copied.contains(&(master, token.to_vec()))
             || self.observer.held.iter().any(|held| held.token == token);
         !is_excused

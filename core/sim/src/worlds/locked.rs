@@ -6,21 +6,22 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock_core::Resumption;
-use quorlock_core::front::{Guard, Permit, ReadGuard, Release};
+use quorlock_core::front::{Guard, HandOverError, Permit, Permits, ReadGuard, Release};
+use quorlock_core::internals::seats_of;
+use quorlock_core::{Mode, Resumption, Target, Targets};
 
-use super::access::{Access, RESOURCES};
-
-/// A lock, and how each resource was asked for.
+/// A lock with its handles, of which there is at least one.
 pub(super) struct Locked {
-    pub(super) accesses: [Access; RESOURCES],
-    guard: Held,
+    latest: Held,
+    /// The earlier ones.
+    others: Vec<Held>,
 }
 
 pub(super) enum Held {
     Guard(Guard),
     Reader(ReadGuard),
     Permit(Permit),
+    Permits(Permits),
 }
 
 impl Held {
@@ -29,6 +30,41 @@ impl Held {
             Self::Guard(guard) => guard.release(),
             Self::Reader(reader) => reader.release(),
             Self::Permit(permit) => permit.release(),
+            Self::Permits(permits) => permits.release(),
+        }
+    }
+
+    fn release_after(self, at_least: Duration) -> Release {
+        match self {
+            Self::Guard(guard) => guard.release_after(at_least),
+            Self::Reader(reader) => reader.release_after(at_least),
+            Self::Permit(permit) => permit.release_after(at_least),
+            Self::Permits(permits) => permits.release_after(at_least),
+        }
+    }
+
+    fn share(&self) -> Self {
+        match self {
+            Self::Reader(reader) => Self::Reader(reader.share()),
+            _ => Self::Guard(Guard::share(self)),
+        }
+    }
+
+    /// Downgrades an exclusive lock to a shared one, if the library allows that. Other locks stay
+    /// as they are.
+    fn downgrade(self) -> Self {
+        match self {
+            Self::Guard(guard) => guard.downgrade().map_or_else(Self::Guard, Self::Reader),
+            held => held,
+        }
+    }
+
+    fn hand_over(self) -> Result<Resumption, HandOverError> {
+        match self {
+            Self::Guard(guard) => guard.hand_over(),
+            Self::Reader(reader) => reader.hand_over(),
+            Self::Permit(permit) => permit.hand_over(),
+            Self::Permits(permits) => permits.hand_over(),
         }
     }
 }
@@ -45,6 +81,12 @@ impl From<Permit> for Held {
     }
 }
 
+impl From<Permits> for Held {
+    fn from(permits: Permits) -> Self {
+        Self::Permits(permits)
+    }
+}
+
 impl Deref for Held {
     type Target = Guard;
 
@@ -53,47 +95,54 @@ impl Deref for Held {
             Self::Guard(guard) => guard,
             Self::Reader(reader) => reader,
             Self::Permit(permit) => permit,
+            Self::Permits(permits) => permits,
         }
     }
 }
 
 impl Locked {
-    pub(super) fn new(accesses: [Access; RESOURCES], guard: Held) -> Self {
-        Self { accesses, guard }
+    pub(super) fn new(guard: Held) -> Self {
+        Self { latest: guard, others: Vec::new() }
     }
 
-    /// Downgrades an exclusive lock to a shared one, if the library allows that. Other locks stay
-    /// as they are.
+    /// Adds a handle of the same lock.
+    pub(super) fn add(&mut self, handle: Held) {
+        self.others.push(std::mem::replace(&mut self.latest, handle));
+    }
+
+    /// Makes another handle.
+    pub(super) fn share(&mut self) {
+        self.add(self.latest.share());
+    }
+
+    /// Whether it may be a lock of these targets: a reader's lock has no exclusive ones.
+    pub(super) fn is_of(&self, targets: &Targets) -> bool {
+        let is_alone = |(_, mode): (_, &Mode)| matches!(mode, Mode::Exclusive);
+        !matches!(self.latest, Held::Reader(_)) || !targets.iter().any(is_alone)
+    }
+
+    /// Downgrades the lock as its only handle.
     pub(super) fn downgrade(self) -> Self {
-        let Held::Guard(guard) = self.guard else { return self };
-        let reads = |access| if access == Access::Write { Access::Read } else { access };
-        match guard.downgrade() {
-            Ok(reader) => Self { accesses: self.accesses.map(reads), guard: Held::Reader(reader) },
-            Err(guard) => Self { guard: Held::Guard(guard), ..self },
-        }
+        Self { latest: self.latest.downgrade(), ..self }
     }
 
-    pub(super) fn release(self) -> Release {
-        self.guard.release()
-    }
-
-    /// Releases the lock, and keeps others out until this time since its grant has passed. A lock
-    /// that cannot be kept, because it is not of one exclusive resource, is only released.
-    pub(super) fn release_after(self, at_least: Duration) -> Release {
-        match self.guard {
-            Held::Guard(guard) if guard.resources().len() == 1 => guard.release_after(at_least),
-            held => held.release(),
-        }
-    }
-
-    /// A permit cannot be handed over, and is released.
-    pub(super) fn hand_over(self) -> Option<Handed> {
-        let proof = match self.guard {
-            Held::Guard(guard) => guard.hand_over().ok()?,
-            Held::Reader(reader) => reader.hand_over().ok()?,
-            Held::Permit(_) => return None,
+    /// Gives the latest handle up. The release is one of the lock if there is no other.
+    pub(super) fn release(self, at_least: Option<Duration>) -> (Release, Option<Self>) {
+        let Self { latest, mut others } = self;
+        let release = match at_least {
+            Some(at_least) => latest.release_after(at_least),
+            None => latest.release(),
         };
-        Some(Handed { accesses: self.accesses, proof })
+        (release, others.pop().map(|latest| Self { latest, others }))
+    }
+
+    /// Hands the lock over, unless it has other handles.
+    pub(super) fn hand_over(self) -> Result<Resumption, Option<Box<Self>>> {
+        let Self { latest, others } = self;
+        latest.hand_over().map_err(|error| {
+            let latest = Held::Guard(error.into_guard()?);
+            Some(Box::new(Self { latest, others }))
+        })
     }
 }
 
@@ -101,25 +150,52 @@ impl Deref for Locked {
     type Target = Guard;
 
     fn deref(&self) -> &Guard {
-        &self.guard
+        &self.latest
     }
 }
 
 /// A lock that was handed over.
+#[derive(Clone)]
 pub(super) struct Handed {
-    pub(super) accesses: [Access; RESOURCES],
+    pub(super) targets: Targets,
     pub(super) proof: Resumption,
 }
 
 impl Handed {
-    /// The number of its resource, if there is only one and it is locked exclusively.
-    pub(super) fn as_one(&self) -> Option<u8> {
-        let mut locked = (0..).zip(self.accesses).filter(|(_, access)| *access != Access::None);
+    /// What to request to resume it, unless it is one of permits.
+    pub(super) fn wanted(&self) -> Vec<Target> {
+        wanted(&self.targets)
+    }
+
+    /// The name and the number of permits of the semaphore of which it is some, and how many.
+    pub(super) fn permits(&self) -> Option<(&[u8], u32, u32)> {
+        self.targets.iter().find_map(|(resource, mode)| match mode {
+            Mode::Permit { of, .. } => {
+                let many = u32::try_from(seats_of(&self.targets).len()).unwrap_or(1);
+                Some((resource.name(), (*of).into(), many))
+            }
+            _ => None,
+        })
+    }
+
+    /// The name of its resource, if there is only one and it is locked exclusively.
+    pub(super) fn as_one(&self) -> Option<&[u8]> {
+        let mut locked = self.targets.iter();
         match (locked.next(), locked.next()) {
-            (Some((number, Access::Write)), None) => Some(number),
+            (Some((resource, Mode::Exclusive)), None) => Some(resource.name()),
             _ => None,
         }
     }
+}
+
+/// What to request to get these targets, unless they are permits.
+pub(super) fn wanted(targets: &Targets) -> Vec<Target> {
+    let target = |(resource, mode): (&quorlock_core::Resource, &Mode)| match mode {
+        Mode::Shared(group) if group.name().is_empty() => Target::read(resource.name()),
+        Mode::Shared(group) => Target::share(resource.name(), group.clone()),
+        _ => Target::write(resource.name()),
+    };
+    targets.iter().map(target).collect()
 }
 
 /// Locks that were handed over, the first one first.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::access::{Access, RESOURCES};
 use super::plan::Plan;
-use super::program::Step;
 use super::random::Random;
+use super::step::Step;
 
 /// How long a lock is held before it is downgraded.
 const SOME_TIME: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(60);

@@ -7,7 +7,7 @@ use quorlock_core::{Address, Cause};
 use super::event::Event;
 use super::link::{Link, LinkId, Unread};
 use super::random::nanos;
-use super::reading::{answer as answer_to, is_grant, is_parting};
+use super::reading::{answer as answer_to, is_grant, is_keeping, is_parting};
 use super::state::{Inbound, MasterNode, State};
 use super::timeline::Happening;
 use super::violation::Violation;
@@ -37,7 +37,7 @@ impl State {
             Event::Room { client } => self.rouse(client),
             Event::Continue { master } => self.continue_master(master),
             Event::Restart { master, incarnation } => self.restart(master, incarnation),
-            Event::Promote { master } => self.promote(master),
+            Event::Promote { master } => self.promotion_is_due(master),
             Event::Round { master } => self.round(master),
             Event::LatePushes { master } => self.release_pushes(master),
             Event::Mend { master, reason } => self.set_refusal(master, reason, false),
@@ -93,6 +93,7 @@ impl State {
         if self.now < self.path(client, master).unreachable_until {
             return false;
         }
+        self.meets(client, master);
         let id = LinkId(self.links.len());
         let sides = self.sides();
         self.links.push(Link::new(client, master, generation, sides));
@@ -109,7 +110,7 @@ impl State {
 
     /// The client's end of a connection by its generation.
     pub(super) fn client_link(&self, client: usize, master: usize, generation: u32) -> Option<LinkId> {
-        let links = self.clients.get(client)?.links.get(self.groups.servers_of(master))?;
+        let links = self.clients.get(client)?.links.get(self.servers_at(client, master))?;
         let is_it = |id: &LinkId| self.link(*id).is_some_and(|link| link.generation == generation);
         links.iter().flatten().copied().find(is_it)
     }
@@ -124,7 +125,7 @@ impl State {
 
     /// Whether a client's socket to this master accepts bytes.
     pub(super) fn has_room(&self, client: usize, master: usize) -> bool {
-        self.groups.servers_of(master).any(|server| self.now >= self.path(client, server).clogged_until)
+        self.servers_at(client, master).any(|server| self.now >= self.path(client, server).clogged_until)
     }
 
     /// The client closes its end.
@@ -287,6 +288,7 @@ impl State {
     }
 
     fn execute(&mut self, id: LinkId, command: &Command, replies: &mut Vec<u8>) -> Flow {
+        let aim = self.link(id).and_then(|link| self.aim(link.master, command));
         let Some(link) = self.links.get_mut(id.0) else { return Flow::Close };
         let Some(node) = self.masters.get_mut(link.master) else { return Flow::Close };
         let server_now = Duration::from_nanos(node.clock.read(self.now));
@@ -297,7 +299,11 @@ impl State {
         if let (true, Some(token)) = (is_parting(command.kind()), command.token()) {
             link.parting.remove(token);
         }
+        if is_parting(command.kind()) || is_keeping(command.kind()) {
+            self.observer.parts(command, self.now);
+        }
         self.observer.executed(link.master, command, answer, is_late.then_some(id));
+        self.observer.look_at_opening(link.master, command, answer, self.now);
         self.observer.look_at_vote(link.master, command, answer, nanos(server_now));
         self.observer.look_at_counter(link.master, command, &node.model, server_now);
         let (client, master) = (link.client, link.master);
@@ -308,6 +314,9 @@ impl State {
         });
         link.unheard.extend(place.map(|place| (link.said + replies.len(), place)));
         let has_granted = is_grant(command, answer);
+        if let Some(aim) = aim {
+            self.hits((client, master), command, &aim);
+        }
         replies.extend(self.tell_readers(master, Some(id)));
         if has_granted {
             self.grant_happens(client, master);

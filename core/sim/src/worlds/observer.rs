@@ -7,6 +7,7 @@ use quorlock_core::{Instant, LockId, Resumption, Targets, Ttl};
 
 use super::access::{Kinds, Shown, conflict};
 use super::clock::TrueTime;
+use super::delivered::Delivered;
 use super::kept::Kept;
 use super::ledger::Ledger;
 use super::link::LinkId;
@@ -14,6 +15,7 @@ use super::outage::Outages;
 use super::reading::{counters, is_extension, is_grant, is_heal, is_raise, is_request, ttl_millis};
 use super::state::State;
 use super::timeline::Happening;
+use super::turns::Turns;
 use super::violation::Violation;
 use crate::master::{Command, CommandKind, Master};
 
@@ -24,6 +26,8 @@ pub(super) struct Held {
     lock: LockId,
     pub(super) targets: Targets,
     pub(super) token: [u8; 40],
+    /// When the client began to ask for it.
+    pub(super) asked_at: TrueTime,
     /// The end of its validity, on the client's clock.
     valid_until: u64,
     /// The same in true time.
@@ -34,10 +38,13 @@ pub(super) struct Held {
 /// A token that was sent to some master.
 #[derive(Debug)]
 pub(super) struct Known {
+    /// The client that sent it first,
     pub(super) client: usize,
+    /// and all that have sent it.
+    pub(super) senders: BTreeSet<usize>,
     /// Its number in the timeline.
     pub(super) number: usize,
-    first_sent: TrueTime,
+    pub(super) first_sent: TrueTime,
     /// The client, the master, the time on the client's clock, and the requested TTL.
     promises: Vec<(usize, usize, u64, Ttl)>,
     /// Whether there has been a guard. Later requests for the key then only restore it, and promise
@@ -62,9 +69,8 @@ pub(super) struct Observer {
     pub(super) copied: BTreeSet<(usize, Vec<u8>)>,
     ended: BTreeSet<(usize, LockId)>,
     pub(super) dead: BTreeSet<usize>,
-    /// Tokens whose locks were handed over: their keys stay until another client takes them over,
-    /// or until they end.
-    pub(super) handed: BTreeSet<Vec<u8>>,
+    pub(super) delivered: Delivered,
+    pub(super) turns: Turns,
     pub(super) ledger: Ledger,
     pub(super) outages: Outages,
     within_assumptions: bool,
@@ -94,7 +100,8 @@ impl Observer {
             copied: BTreeSet::new(),
             ended: BTreeSet::new(),
             dead: BTreeSet::new(),
-            handed: BTreeSet::new(),
+            delivered: Delivered::default(),
+            turns: Turns::default(),
             ledger: Ledger::default(),
             outages: Outages::new(servers),
             within_assumptions: true,
@@ -140,10 +147,6 @@ impl Observer {
         self.held.retain(|held| held.client != client);
     }
 
-    pub(super) fn handed_over(&mut self, token: &[u8]) {
-        self.handed.insert(token.to_vec());
-    }
-
     /// A client sends a command, at this time on its clock and in true time.
     pub(super) fn sent(&mut self, client: usize, master: usize, command: &Command, (local, now): (u64, u64)) {
         let (kind, Some(token)) = (command.kind(), command.token()) else { return };
@@ -151,13 +154,16 @@ impl Observer {
         if is_extension(kind) || is_request(kind) {
             let known = self.known.entry(token.to_vec()).or_insert_with(|| Known {
                 client,
+                senders: BTreeSet::new(),
                 number,
                 first_sent: now,
                 promises: Vec::new(),
                 was_granted: false,
                 was_raised: false,
             });
+            known.senders.insert(client);
             let ttl = ttl_millis(command).and_then(|ttl| Ttl::new(Duration::from_millis(ttl)).ok());
+            ttl.into_iter().for_each(|ttl| self.turns.lives(ttl.as_duration()));
             if let Some(ttl) = ttl.filter(|_| is_extension(kind) || !known.was_granted) {
                 // The commands of one round are usually sent to all masters at the same time.
                 known.promises.push((client, master, local, ttl));
@@ -191,6 +197,18 @@ impl Observer {
         let is_plain = matches!(command.kind(), CommandKind::Set | CommandKind::AcquireReading);
         if !is_plain && is_grant(command, answer) && self.outages.is_silent(master, clock) {
             self.report(Violation::VotedInQuarantine { master });
+        }
+    }
+
+    /// A master that is told that nothing can be locked yet votes at once. If that is not true, this
+    /// is outside all assumptions.
+    pub(super) fn look_at_opening(&mut self, master: usize, command: &Command, answer: &[u8], now: TrueTime) {
+        if command.kind() != CommandKind::Open || answer != b":1\r\n" {
+            return;
+        }
+        self.outages.told(master);
+        if self.held.iter().any(|held| now < held.ends) {
+            self.leaves_assumptions();
         }
     }
 
@@ -274,7 +292,10 @@ impl State {
             observer.granted += 1;
             observer.kinds.count(targets);
             let (targets, token) = (targets.clone(), hex);
-            observer.held.push(Held { client, lock, targets, token, valid_until, ends, is_seen: true });
+            let requested = observer.known.get(token.as_slice()).map_or(0, |known| known.first_sent);
+            let asked_at = observer.delivered.begun(client, &token).unwrap_or(requested);
+            let held = Held { client, lock, targets, token, asked_at, valid_until, ends, is_seen: true };
+            observer.held.push(held);
         }
         observer.is_stale = true;
         if has_revived {
@@ -320,6 +341,7 @@ impl State {
 
     /// Checks all guards and all keys.
     pub(super) fn observe(&mut self) {
+        self.look_at_turns();
         if !std::mem::take(&mut self.observer.is_stale) {
             return;
         }
@@ -333,8 +355,12 @@ impl State {
         self.look_at_permits();
         let observer = &self.observer;
         let (mut verdict, mut borne) = (None, Vec::new());
-        for (place, held) in observer.held.iter().enumerate().filter(|(_, held)| now < held.ends) {
-            let is_foe = |other: &&Held| now < other.ends && conflict(&other.targets, &held.targets);
+        let is_worth = |held: &Held| now < held.ends && !observer.delivered.is_undermined(held);
+        for (place, held) in observer.held.iter().enumerate().filter(|(_, held)| is_worth(held)) {
+            let is_foe = |other: &&Held| {
+                let is_one = other.token == held.token && observer.delivered.is_shared(&held.token);
+                is_worth(other) && !is_one && conflict(&other.targets, &held.targets)
+            };
             if let Some(other) = observer.held.iter().take(place).find(is_foe) {
                 let violation = Violation::TwoHolders { first: other.client, second: held.client };
                 if !observer.bears_two {

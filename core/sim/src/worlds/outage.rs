@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::assumed::ASSUMED_DRIFT_PPM;
 use super::clock::TrueTime;
-use super::fault::ASSUMED_DRIFT_PPM;
 use super::random::nanos;
 
 #[derive(Debug)]
@@ -28,14 +28,23 @@ impl Outages {
         Self { longest: None, opened: false, masters: vec![Outage::default(); masters] }
     }
 
-    /// Clients have the guard on. `clocks` are the present times of the masters' clocks.
-    pub(super) fn guard(&mut self, longest: Duration, clocks: impl Iterator<Item = u64>) {
+    /// Clients have the guard on. `clocks` are the present times of the masters' clocks, and whether
+    /// each is a master from the beginning.
+    pub(super) fn guard(&mut self, longest: Duration, clocks: impl Iterator<Item = (u64, bool)>) {
         let longest = nanos(longest);
-        if self.longest.replace(longest).is_none() && !self.opened {
-            for (outage, clock) in self.masters.iter_mut().zip(clocks) {
+        if self.longest.replace(longest).is_some() {
+            return;
+        }
+        for (outage, (clock, is_founder)) in self.masters.iter_mut().zip(clocks) {
+            if !self.opened || !is_founder {
                 outage.silent_until = clock + longest;
             }
         }
+    }
+
+    /// Whether every lock that was granted before `since` has ended, by any clock.
+    pub(super) fn has_passed_since(&self, since: TrueTime, now: TrueTime) -> bool {
+        self.longest.is_some_and(|longest| now > since + longest + longest / 50)
     }
 
     pub(super) fn is_guarded(&self) -> bool {
@@ -48,6 +57,13 @@ impl Outages {
         if let Some(outage) = self.masters.get_mut(master) {
             outage.lost_at = Some(now);
             outage.silent_until = clock.map_or(0, |clock| clock + longest);
+        }
+    }
+
+    /// A master was told that nothing can be locked yet: it votes from now on.
+    pub(super) fn told(&mut self, master: usize) {
+        if let Some(outage) = self.masters.get_mut(master) {
+            *outage = Outage::default();
         }
     }
 

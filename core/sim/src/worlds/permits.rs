@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use quorlock_core::internals::seats_of;
 
 use super::access::semaphore;
+use super::observer::Observer;
 use super::state::State;
 use super::violation::Violation;
 
@@ -14,7 +15,11 @@ impl State {
     pub(super) fn look_at_permits(&mut self) {
         let mut semaphores = BTreeMap::new();
         let mut is_out_of_range = false;
-        for held in self.observer.held.iter().filter(|held| self.now < held.ends) {
+        let Observer { held, delivered, .. } = &self.observer;
+        let valid = held.iter().filter(|held| self.now < held.ends && !delivered.is_undermined(held));
+        // Several guards of one token are one holder.
+        let valid: BTreeMap<_, _> = valid.map(|held| (held.token, held)).collect();
+        for held in valid.into_values() {
             let Some((resource, of)) = semaphore(&held.targets) else { continue };
             let (valid, most) = semaphores.entry(resource).or_insert((0, 0));
             let seats = seats_of(&held.targets);

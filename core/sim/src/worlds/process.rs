@@ -7,7 +7,7 @@ use super::clock::TrueTime;
 use super::event::Event;
 use super::link::LinkId;
 use super::random::nanos;
-use super::state::{State, identity};
+use super::state::{MasterNode, State, identity};
 use super::timeline::Happening;
 use super::violation::Violation;
 use crate::master::Keep;
@@ -21,6 +21,14 @@ const LATENESS: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::
 /// How many turns a driver may make without anything to do, within the span below.
 const MOST_IDLE_TURNS: u32 = 100;
 const SPIN_WINDOW: Duration = Duration::from_millis(100);
+
+/// The keys that a master has when it comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Kept {
+    Own(Keep),
+    /// Those of its last snapshot.
+    Saved,
+}
 
 /// Whether the client's driver ignores wake-ups in its own turn, like the blocking transport's
 /// driver, which registers its waker again before it sleeps. Other drivers run once more, like a
@@ -195,10 +203,18 @@ impl State {
         node.away_until = now;
         node.hangs_until = now;
         let kept = node.kept;
-        node.model.restart(identity(master, node.incarnations), kept.choice());
+        let identity = identity(master, node.incarnations);
+        match (kept, &node.saved) {
+            (Kept::Own(keep), _) => node.model.restart(identity, keep.choice()),
+            (Kept::Saved, Some(saved)) => node.model.restore(identity, saved),
+            (Kept::Saved, None) => node.model.restart(identity, Keep::Nothing.choice()),
+        }
         self.follow_again(master);
         self.plan_round_again(master);
-        if kept != Keep::Everything {
+        if kept == Kept::Saved {
+            self.tokens_come_along(master);
+        }
+        if kept != Kept::Own(Keep::Everything) {
             self.loses_data(master, true);
         }
         self.note(|| Happening::Back { master, kept });
@@ -213,10 +229,22 @@ impl State {
         self.loses_data(master, true);
     }
 
+    /// A master saves its keys.
+    pub(super) fn save(&mut self, master: usize) {
+        let now = self.now;
+        let is_up = |node: &&mut MasterNode| now >= node.away_until && now >= node.hangs_until;
+        if let Some(node) = self.masters.get_mut(master).filter(is_up) {
+            node.saved = Some(node.model.snapshot());
+        }
+    }
+
     /// A master that is there becomes a replica of another one.
     pub(super) fn resync(&mut self, master: usize, further: usize, span: Duration) {
+        if self.groups.have_peers() {
+            return self.rebuild_group(master, further, span);
+        }
         let (masters, now) = (self.masters.len(), self.now);
-        let Some(others) = masters.checked_sub(1).filter(|_| !self.groups.have_peers()) else { return };
+        let others = masters - 1;
         if others == 0 {
             return;
         }
@@ -229,6 +257,19 @@ impl State {
         self.tell_readers(master, None);
         self.loses_data(master, false);
         self.schedule(now + nanos(span), Event::Promote { master });
+    }
+
+    /// A master that was made a replica of another one is promoted.
+    pub(super) fn promotion_is_due(&mut self, master: usize) {
+        let Some(node) = self.masters.get(master) else { return };
+        let busy_until = node.hangs_until.max(node.away_until);
+        if !self.groups.have_peers() {
+            self.promote(master);
+        } else if self.now < busy_until {
+            self.schedule(busy_until, Event::Promote { master });
+        } else {
+            self.promote_in_group(master, Duration::ZERO);
+        }
     }
 
     /// A replica becomes a master, unless it is one already.

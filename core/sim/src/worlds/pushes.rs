@@ -19,7 +19,7 @@ const ROUND: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::fro
 #[derive(Debug, Default)]
 pub(super) struct Pushing {
     lost_until: TrueTime,
-    late_until: TrueTime,
+    pub(super) late_until: TrueTime,
     repeated_until: TrueTime,
     /// The pushes that are held back until `late_until`.
     held: Vec<(LinkId, Vec<u8>)>,
@@ -45,6 +45,9 @@ impl State {
                 () if is_held => (1, ", which is held back"),
                 () => (1, ""),
             };
+            if copies == 0 {
+                self.observer.turns.loses_push();
+            }
             let all = bytes.repeat(copies);
             if is_held {
                 pushing.held.push((id, all));
@@ -173,7 +176,7 @@ mod tests {
         fn new(seed: u64) -> Self {
             let mut state = State::new(seed, Groups::new(1, 0, 0), Duration::ZERO, false);
             let links = [0, 1].map(|client| {
-                state.add_client();
+                state.add_client(vec![0]);
                 state.connect(client, 0, 1);
                 state.client_link(client, 0, 1).unwrap()
             });

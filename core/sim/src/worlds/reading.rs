@@ -228,7 +228,19 @@ pub(super) fn is_heal(kind: CommandKind) -> bool {
 
 /// Whether the command removes keys.
 pub(super) fn is_parting(kind: CommandKind) -> bool {
-    matches!(kind, CommandKind::Release | CommandKind::Undo | CommandKind::ReleaseAll | CommandKind::Leave)
+    matches!(
+        kind,
+        CommandKind::Release
+            | CommandKind::ReleaseAny
+            | CommandKind::Undo
+            | CommandKind::ReleaseAll
+            | CommandKind::Leave
+    )
+}
+
+/// Whether the command ends a lock, but lets its keys keep others out.
+pub(super) fn is_keeping(kind: CommandKind) -> bool {
+    matches!(kind, CommandKind::Keep | CommandKind::KeepAll)
 }
 
 /// Whether the command requested a lock that this answer grants.

@@ -188,7 +188,7 @@ impl State {
         marker.is_some_and(|marker| marker.starts_with(other.model.replication_id().as_bytes()))
     }
 
-    fn is_writing(&self, server: usize) -> bool {
+    pub(super) fn is_writing(&self, server: usize) -> bool {
         let is_there = |node: &MasterNode| self.now >= node.hangs_until && self.now >= node.away_until;
         self.masters.get(server).is_some_and(|node| is_there(node) && !node.model.is_replica())
     }

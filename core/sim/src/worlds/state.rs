@@ -15,10 +15,11 @@ use super::following::Part;
 use super::groups::Groups;
 use super::link::{Link, LinkId, Path};
 use super::observer::Observer;
+use super::process::Kept;
 use super::pushes::Pushing;
 use super::random::Random;
 use super::timeline::{Happening, Timeline};
-use crate::master::{Command, Keep, Master, Session};
+use crate::master::{Command, Keep, Master, Session, Snapshot};
 
 /// Where the masters' clocks start, as the time since the Unix epoch; the clients' clocks start
 /// anywhere.
@@ -31,8 +32,13 @@ pub(super) struct MasterNode {
     pub(super) clock: Clock,
     pub(super) hangs_until: TrueTime,
     pub(super) away_until: TrueTime,
+    /// It answers with errors before this.
+    pub(super) refuses_until: TrueTime,
     /// The keys that survive while it is down.
-    pub(super) kept: Keep,
+    pub(super) kept: Kept,
+    pub(super) saved: Option<Snapshot>,
+    /// Whether it is off until it returns, also if all faults end.
+    pub(super) has_left: bool,
     /// The number of its starts, so that no two starts have the same run id.
     pub(super) incarnations: u64,
     pub(super) pushing: Pushing,
@@ -72,8 +78,13 @@ pub(super) struct ClientNode {
     pub(super) woken: VecDeque<usize>,
     /// Its connections to each master that it has not closed.
     pub(super) links: Vec<Vec<LinkId>>,
-    /// For each master the server to which it opens connections.
+    /// The groups that are its masters, unless they are in a cluster.
+    pub(super) list: Vec<usize>,
+    /// For each of them the server to which it opens connections.
     pub(super) named: Vec<usize>,
+    /// For each place of the list, the server that it connected to last, and since when, if it had
+    /// connected to another one before.
+    pub(super) met: BTreeMap<usize, (usize, Option<TrueTime>)>,
     pub(super) paths: Vec<Path>,
 }
 
@@ -116,7 +127,10 @@ impl State {
                 clock: Clock::new(MASTERS_START + random.within(Duration::ZERO..=skew), 0),
                 hangs_until: 0,
                 away_until: 0,
-                kept: Keep::Everything,
+                refuses_until: 0,
+                kept: Kept::Own(Keep::Everything),
+                saved: None,
+                has_left: false,
                 incarnations: 0,
                 pushing: Pushing::default(),
                 part: Part::default(),
@@ -146,7 +160,7 @@ impl State {
         state
     }
 
-    pub(super) fn add_client(&mut self) -> usize {
+    pub(super) fn add_client(&mut self, list: Vec<usize>) -> usize {
         let start = self.random.within(Duration::from_secs(1)..=Duration::from_secs(1_000));
         self.clients.push(ClientNode {
             clock: Clock::new(start, 0),
@@ -163,7 +177,9 @@ impl State {
             poll_is_due: false,
             woken: VecDeque::new(),
             links: vec![Vec::new(); self.masters.len()],
-            named: self.groups.named(),
+            named: self.groups.named(&list),
+            met: BTreeMap::new(),
+            list,
             paths: vec![Path::default(); self.masters.len()],
         });
         self.clients.len() - 1
@@ -172,7 +188,9 @@ impl State {
     /// A client has the restart guard on.
     pub(super) fn guard(&mut self, longest: Duration) {
         let now = self.now;
-        self.observer.outages.guard(longest, self.masters.iter().map(|node| node.clock.read(now)));
+        let founders = (0..self.masters.len()).map(|server| self.groups.is_founder(server));
+        let clocks = self.masters.iter().map(|node| node.clock.read(now)).zip(founders);
+        self.observer.outages.guard(longest, clocks);
     }
 
     /// All masters are told that nothing can be locked yet.
@@ -184,7 +202,12 @@ impl State {
             [longest_ttl, (masters + 1000 * replicas).to_string()].map(String::into_bytes);
         let marker = self.groups.key(Fleet::MARKER.as_bytes());
         // In a cluster, only the owner of the slot accepts the command.
-        for node in self.masters.iter_mut().filter(|node| !node.model.is_replica()) {
+        let groups = &self.groups;
+        for (_, node) in self.masters.iter_mut().enumerate().filter(|(server, _)| groups.is_founder(*server))
+        {
+            if node.model.is_replica() {
+                continue;
+            }
             let command = Command::new([b"EVAL", OPEN.text.as_bytes(), b"1", &marker, &longest, &masters]);
             let server_now = Duration::from_nanos(node.clock.read(self.now));
             let _ = node.model.execute(&mut Session::new(), &command, server_now, &mut Vec::new());

@@ -26,9 +26,10 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::access::{Access, RESOURCES};
-use super::fault::{ASSUMED_DRIFT_PPM, Fault, PushFate, Refusal};
+use super::assumed::ASSUMED_DRIFT_PPM;
+use super::fault::{Fault, PushFate, Refusal};
 use super::plan::{ClientPlan, Plan};
-use super::program::Step;
+use super::step::Step;
 use super::when::When;
 use crate::master::Keep;
 
@@ -115,6 +116,8 @@ pub fn losses() -> impl Strategy<Value = Fault> {
             keep
         }),
         (0usize..8).prop_map(|master| Fault::Flush { master }),
+        (0usize..8).prop_map(|master| Fault::Save { master }),
+        (0usize..8, millis(1..2_000)).prop_map(|(master, span)| Fault::Restore { master, span }),
         (0usize..8, 0usize..4, millis(1..2_000)).prop_map(|(master, further, span)| Fault::Resync {
             master,
             further,
@@ -169,6 +172,10 @@ pub fn steps() -> impl Strategy<Value = Step> {
         1 => Just(Step::HandOn),
         1 => (millis(150..LONGEST_TTL), any::<[bool; 2]>())
             .prop_map(|(ttl, [renewed, healing])| Step::Resume { ttl, renewed, healing }),
+        1 => Just(Step::Copy),
+        1 => Just(Step::Repeat),
+        1 => Just(Step::Share),
+        1 => Just(Step::Nest),
         1 => Just(Step::ReleaseHanded),
         3 => millis(1..800).prop_map(Step::Hold),
         2 => (millis(150..LONGEST_TTL), dropped_after())
@@ -228,8 +235,8 @@ pub fn clients() -> impl Strategy<Value = ClientPlan> {
 }
 
 fn clients_of(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = ClientPlan> {
-    (vec(steps, 1..30), drift())
-        .prop_map(|(steps, gain_ppm)| ClientPlan { gain_ppm, ..ClientPlan::new(steps) })
+    (vec(steps, 1..30), drift(), prop::bool::weighted(0.2))
+        .prop_map(|(steps, gain_ppm, is_owner)| ClientPlan { gain_ppm, is_owner, ..ClientPlan::new(steps) })
 }
 
 fn drift() -> impl Strategy<Value = i32> {

@@ -42,6 +42,11 @@ pub enum Violation {
         /// The client that had released it.
         by: usize,
     },
+    /// A force-release that had ended deleted a key of a lock that was requested later.
+    ForcedTooLate {
+        /// The client that force-released an earlier lock.
+        client: usize,
+    },
     /// A guard was valid again after its validity had ended.
     Revived {
         /// The client.
@@ -114,6 +119,14 @@ pub enum Violation {
         /// The time that it may take.
         limit: Duration,
     },
+    /// A client went on waiting for a lock that was there for it: free and not held, on a quorum of
+    /// masters that would have voted.
+    TurnMissed {
+        /// The client.
+        client: usize,
+        /// For how long in total the lock was there.
+        waited: Duration,
+    },
     /// A client did not get its lock in time after all faults had ended.
     NoProgress {
         /// The client.
@@ -174,6 +187,12 @@ impl fmt::Display for Violation {
             Self::GrantedWhileKept { client, by } => {
                 write!(f, "client{client} holds what client{by} keeps others out of for some time")
             }
+            Self::ForcedTooLate { client } => {
+                write!(
+                    f,
+                    "client{client}'s force-release deleted a lock that was requested after it had ended"
+                )
+            }
             Self::Revived { client } => write!(f, "client{client}'s guard is valid again after its end"),
             Self::GrantedTooLate { client } => {
                 write!(f, "client{client} was given a guard whose validity had ended")
@@ -207,6 +226,9 @@ impl fmt::Display for Violation {
             }
             Self::Late { client, command, took, limit } => {
                 write!(f, "client{client}'s {command} took {took:?}, at most {limit:?} are promised")
+            }
+            Self::TurnMissed { client, waited } => {
+                write!(f, "client{client} waits for a lock that has been there for it for {waited:?}")
             }
             Self::NoProgress { client, error } => {
                 write!(f, "all is well, and still client{client} did not get its lock: {error}")

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use quorlock_core::{Config, ConfigBuilder, ConfigError, Endpoint};
 
-use super::access::Kinds;
-use super::client::{Client, Process, SharedState, lock};
+use super::client::{Client, SharedState, lock};
 use super::event::Event;
 use super::fault::Fault;
 use super::groups::Groups;
+use super::outcome::{Failure, Report};
 use super::random::nanos;
+use super::running::Process;
 use super::securing::Channels;
 use super::state::State;
 use super::timeline::{Happening, Timeline};
@@ -59,58 +60,6 @@ pub struct World {
     state: SharedState,
     processes: Vec<Process>,
 }
-
-/// The result of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub struct Report {
-    /// The true time that has passed in the world.
-    pub took: Duration,
-    /// The number of guards that were handed out.
-    pub acquisitions: u64,
-    /// The same by kind.
-    pub kinds: Kinds,
-    /// The number of requests to acquire, extend or release a lock that the masters executed.
-    pub requests: u64,
-    /// The number of grants with a fencing token.
-    pub numbered: u64,
-    /// The number of those grants that needed a second round, because the masters' counters
-    /// differed.
-    pub raised: u64,
-    /// The number of requests that a master granted after the client had closed the connection. The
-    /// protocol must undo these.
-    pub late_grants: u64,
-    /// The number of events that were simulated.
-    pub events: u64,
-}
-
-/// A broken promise, with everything that led to it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Failure {
-    /// The seed of the world. With the same calls it gives the same run.
-    pub seed: u64,
-    /// The promise that was broken.
-    pub violation: Violation,
-    /// Everything that happened before.
-    pub timeline: Timeline,
-}
-
-impl Failure {
-    /// Draws the timeline as an SVG document, with the seed in its title.
-    pub fn to_svg(&self) -> String {
-        self.timeline.picture(format!("Simulated run, seed {}", self.seed)).to_svg()
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} (seed {})", self.violation, self.seed)?;
-        write!(f, "{}", self.timeline)
-    }
-}
-
-impl std::error::Error for Failure {}
 
 impl World {
     /// Creates a world with three healthy masters and no clients.
@@ -162,9 +111,19 @@ impl World {
         &mut self,
         change: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
     ) -> Result<Client, ConfigError> {
+        self.client_of(None, change)
+    }
+
+    /// Adds a client that has a spare in place of a master.
+    pub(super) fn client_of(
+        &mut self,
+        spare_for: Option<(usize, usize)>,
+        change: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
+    ) -> Result<Client, ConfigError> {
         let state = lock(&self.state);
+        let list = state.list(spare_for);
         let (client, is_secured) = (state.clients.len(), state.passwords.is_some());
-        let mut settings = Config::builder(state.groups.urls(is_secured));
+        let mut settings = Config::builder(state.groups.urls(&list, is_secured));
         drop(state);
         if is_secured {
             let state = SharedState::clone(&self.state);
@@ -172,7 +131,7 @@ impl World {
             settings = settings.credentials(move |_: &Endpoint| lock(&state).login());
         }
         let config = change(settings).build()?;
-        let (client, process) = Process::start(&self.state, config);
+        let (client, process) = Process::start(&self.state, list, config);
         self.processes.push(process);
         Ok(client)
     }

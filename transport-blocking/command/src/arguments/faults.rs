@@ -8,13 +8,15 @@ use crate::duration;
 
 /// The kinds, each with what it is about: `c` a client, `m` a master, `p` a client and a master;
 /// and whether it lasts.
-const KINDS: [(&str, char, bool); 13] = [
+const KINDS: [(&str, char, bool); 15] = [
     ("pause", 'c', true),
     ("kill", 'c', false),
     ("hang", 'm', true),
     ("restart", 'm', true),
     ("restart-empty", 'm', true),
     ("restart-half", 'm', true),
+    ("save", 'm', false),
+    ("restore", 'm', true),
     ("flush", 'm', false),
     ("clock", 'm', true),
     ("fast", 'm', false),
@@ -77,6 +79,8 @@ pub(super) fn parse(text: &str) -> Result<(When, Fault), String> {
         "restart" => crash(Keep::Everything),
         "restart-empty" => crash(Keep::Nothing),
         "restart-half" => crash(Keep::Half),
+        "save" => Fault::Save { master },
+        "restore" => Fault::Restore { master, span },
         "flush" => Fault::Flush { master },
         "clock" => {
             let by_millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
@@ -101,6 +105,8 @@ pub(super) fn named(fault: Fault) -> (usize, usize) {
         | Fault::Cut { client, master } => (client, master),
         Fault::Hang { master, .. }
         | Fault::Crash { master, .. }
+        | Fault::Save { master }
+        | Fault::Restore { master, .. }
         | Fault::Flush { master }
         | Fault::MasterJump { master, .. }
         | Fault::MasterDrift { master, .. } => (0, master),
@@ -122,6 +128,8 @@ pub(crate) fn shown(when: When, fault: Fault) -> String {
             lasting("restart-empty", master.to_string(), span)
         }
         Fault::Crash { master, span, keep: Keep::Half } => lasting("restart-half", master.to_string(), span),
+        Fault::Save { master } => short("save", master.to_string()),
+        Fault::Restore { master, span } => lasting("restore", master.to_string(), span),
         Fault::Flush { master } => short("flush", master.to_string()),
         Fault::MasterJump { master, by_millis: by @ 0.. } => {
             lasting("clock", master.to_string(), Duration::from_millis(by.unsigned_abs()))

@@ -271,6 +271,8 @@ impl Drawing {
             | Violation::Revived { client }
             | Violation::GrantedWhileKept { client, .. }
             | Violation::GrantedTooLate { client }
+            | Violation::TurnMissed { client, .. }
+            | Violation::ForcedTooLate { client }
             | Violation::ValidTooLong { client, .. }
             | Violation::Late { client, .. }
             | Violation::NoProgress { client, .. }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use quorlock_core::FencingToken;
 
 use super::Actor;
-use crate::master::Keep;
 use crate::worlds::access::Shown;
 use crate::worlds::clock::TrueTime;
 use crate::worlds::fault::Fault;
+use crate::worlds::process::Kept;
 use crate::worlds::reading::{Answer, Named};
 use crate::worlds::violation::Violation;
 
@@ -80,7 +80,7 @@ pub(in crate::worlds) enum Happening {
     /// A master that was down is back.
     Back {
         master: usize,
-        kept: Keep,
+        kept: Kept,
     },
     /// A master becomes a replica.
     Copies {
@@ -166,7 +166,8 @@ impl fmt::Display for Happening {
             Self::Fault(fault) => write!(f, "{fault:?}"),
             Self::Healed => f.write_str("all faults end"),
             Self::GoesOn { .. } => f.write_str("goes on"),
-            Self::Back { kept, .. } => write!(f, "is back, keys kept: {kept:?}"),
+            Self::Back { kept: Kept::Own(kept), .. } => write!(f, "is back, keys kept: {kept:?}"),
+            Self::Back { kept: Kept::Saved, .. } => f.write_str("is back with the keys of its snapshot"),
             Self::Copies { other, .. } => write!(f, "is a replica of master{other}"),
             Self::Promoted { .. } => f.write_str("is promoted"),
             Self::Follows { other, .. } => write!(f, "is to follow master{other}"),
