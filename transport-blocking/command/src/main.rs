@@ -19,6 +19,7 @@ mod lock;
 mod manual;
 mod master;
 mod output;
+mod printer;
 mod run;
 #[cfg(test)]
 mod scripted;
@@ -36,7 +37,7 @@ use std::time::Duration;
 use crate::arguments::{AcquireArguments, Environment, Instead, RunArguments, Subcommand};
 use crate::ending::{Finish, SYSTEM, USAGE};
 use crate::lock::Renewal;
-use crate::output::{Level, Output, Verbosity};
+use crate::output::{Level, Output, Stdout, Verbosity};
 use crate::signals::Signals;
 use crate::terminal::Terminal;
 
@@ -55,16 +56,17 @@ fn main() -> ExitCode {
         Err(Instead::Print(text)) => Ok(Finish::Code(output::print(&text, 0))),
         Err(Instead::Refuse(sentence)) => Ok(refuse(&sentence)),
     };
-    match done {
-        Ok(Finish::Code(code)) => ExitCode::from(code),
-        Ok(Finish::Interrupted { group }) => {
+    let finish = done.unwrap_or_else(|error| {
+        plainly(&format!("signals cannot be received: {error}"));
+        Finish::Code(SYSTEM)
+    });
+    printer::finish();
+    match finish {
+        Finish::Code(code) => ExitCode::from(code),
+        Finish::Interrupted { group } => {
             terminal::die_of_interrupt(group);
             // Not reached unless the system refuses; 130 is how a shell would show it.
             ExitCode::from(130)
-        }
-        Err(error) => {
-            plainly(&format!("signals cannot be received: {error}"));
-            ExitCode::from(SYSTEM)
         }
     }
 }
@@ -130,7 +132,7 @@ fn acquire(arguments: &AcquireArguments, output: &Output) -> io::Result<Finish> 
     let terminal = Terminal::open();
     let seek = &arguments.seek;
     Ok(match lock::begin(arguments.terms(), seek, None, "quorlock-acquire", signals.notifier()) {
-        Ok(lock) => acquire::acquire(arguments, lock, &signals, &terminal, output, &mut io::stdout().lock()),
+        Ok(lock) => acquire::acquire(arguments, lock, &signals, &terminal, output, Stdout),
         Err(refusal) => Finish::Code(refusal.tell_about(&seek.claim.subject().fields([]), output)),
     })
 }

@@ -14,12 +14,7 @@ use crate::output::{Level, Output};
 use crate::signals::{self, Signals};
 use crate::subject::Subject;
 use crate::terminal::Terminal;
-use crate::waiting::{Changed, Hold, Lock, Released, Standing, milliseconds, wait_for};
-
-/// The longest sleep while the lock is held. [`Instant`] does not count the time in which the
-/// machine is suspended, so no single sleep may be long: after a resume the lock's own clock must
-/// be read soon.
-const NAP: Duration = Duration::from_secs(1);
+use crate::waiting::{Changed, Hold, Lock, NAP, Released, Standing, milliseconds, wait_for};
 
 /// Why the command is being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

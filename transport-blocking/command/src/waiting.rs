@@ -11,6 +11,7 @@ use crate::arguments::Seek;
 use crate::child::Ending;
 use crate::ending::{Finish, Refusal};
 use crate::output::{JsonValue, Level, Output};
+use crate::printer;
 use crate::signals::{self, Happening, Signals};
 use crate::subject::Subject;
 use crate::terminal::{self, Terminal};
@@ -21,6 +22,11 @@ const LOOKS_EACH: Duration = Duration::from_secs(5);
 /// How often a missing quorum is reported again. Smaller: long logs. Larger: a log's last lines may
 /// not have it.
 const REPORTS_EACH: Duration = Duration::from_secs(60);
+
+/// The longest sleep while the lock is held. [`Instant`] does not count the time in which the
+/// machine is suspended, so no single sleep may be long: after a resume the lock's own clock must
+/// be read soon.
+pub(crate) const NAP: Duration = Duration::from_secs(1);
 
 /// The message of the lock's threads to the deciding thread: something has changed, check again.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +120,11 @@ pub(crate) fn wait_for<L: Lock>(
             output.clear_progress();
             return match outcome {
                 Ok(mut hold) => {
+                    // The request to end may have come before the grant, and is looked at last.
+                    if let Some(signal) = signals.asked_to_end() {
+                        let _ = hold.release(None);
+                        return Err(interrupted(signal, &subject, terminal, output));
+                    }
                     tell_acquired(&subject, &mut hold, output);
                     Ok(hold)
                 }
@@ -138,23 +149,30 @@ pub(crate) fn wait_for<L: Lock>(
             Some(Happening::Signal(SIGTSTP)) => {
                 output.clear_progress();
                 if terminal.has_job_control() {
+                    // The shell writes where the progress line is. This does not wait for long.
+                    printer::finish();
                     terminal::stop_self();
                 }
             }
             Some(Happening::Signal(signal)) if signals::asks_to_end(signal) => {
                 output.clear_progress();
                 lock.cancel();
-                let text = format!("{} while waiting for {name}", signals::name(signal));
-                output.record(Level::Info, "interrupted", &text, &subject.fields([]));
-                // The terminal sent it to our whole group, so we need not pass it on.
-                return Err(if signal == SIGINT && terminal.is_ours() {
-                    Finish::Interrupted { group: false }
-                } else {
-                    Finish::Code(Ending::Signalled(signal).exit_code())
-                });
+                return Err(interrupted(signal, &subject, terminal, output));
             }
             _ => {}
         }
+    }
+}
+
+/// Reports that `signal` ended the wait. Returns how to end.
+fn interrupted(signal: i32, subject: &Subject, terminal: &Terminal, output: &Output) -> Finish {
+    let text = format!("{} while waiting for {}", signals::name(signal), subject.name);
+    output.record(Level::Info, "interrupted", &text, &subject.fields([]));
+    // The terminal sent it to our whole group, so we need not pass it on.
+    if signal == SIGINT && terminal.is_ours() {
+        Finish::Interrupted { group: false }
+    } else {
+        Finish::Code(Ending::Signalled(signal).exit_code())
     }
 }
 
