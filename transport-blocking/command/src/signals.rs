@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use nix::sys::signal::{SigSet, Signal as MaskSignal};
+use rustix::process::Signal;
 use signal_hook::consts::{
     SIGABRT, SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP,
     SIGTSTP, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
@@ -150,6 +151,18 @@ impl<M: Send + 'static> Signals<M> {
 pub(crate) fn asks_to_end(signal: i32) -> bool {
     !matches!(signal, SIGCHLD | SIGCONT | SIGTSTP | SIGUSR1 | SIGUSR2 | SIGWINCH)
         && !DROPPED.contains(&signal)
+}
+
+/// The signal with this number, to be sent.
+#[cfg(target_os = "linux")]
+pub(crate) fn numbered(number: i32) -> Option<Signal> {
+    rustix_libc_wrappers::process::SignalExt::from_raw(number)
+}
+
+/// The signal with this number, to be sent.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn numbered(number: i32) -> Option<Signal> {
+    Signal::from_named_raw(number)
 }
 
 /// The name of `signal`, or its number.

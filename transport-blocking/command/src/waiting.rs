@@ -5,10 +5,10 @@
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTSTP};
+use signal_hook::consts::{SIGCHLD, SIGINT, SIGTSTP};
 
 use crate::arguments::Seek;
-use crate::child::Ending;
+use crate::child::{self, Ending};
 use crate::ending::{Finish, Refusal};
 use crate::output::{JsonValue, Level, Output};
 use crate::printer;
@@ -146,6 +146,8 @@ pub(crate) fn wait_for<L: Lock>(
         }
         let next = if output.shows_progress() { Duration::from_secs(waited + 1) } else { looks_at };
         match signals.next(Some(begun + next.min(looks_at))) {
+            // There is no command yet, but as process 1 we get the orphans of others.
+            Some(Happening::Signal(SIGCHLD)) => child::reap_orphans(),
             Some(Happening::Signal(SIGTSTP)) => {
                 output.clear_progress();
                 if terminal.has_job_control() {
