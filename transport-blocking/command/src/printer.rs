@@ -126,7 +126,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Writes what is in the queue, for ever.
+    /// Writes what is in the queue, forever.
     fn write_with(&self, mut write: impl FnMut(&str)) {
         let mut state = self.lock();
         loop {

@@ -201,3 +201,7 @@ fn tell_acquired(subject: &Subject, hold: &mut impl Hold, output: &Output) {
 pub(crate) fn milliseconds(span: Duration) -> JsonValue<'static> {
     JsonValue::Number(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+#[path = "waiting_tests.rs"]
+mod tests;

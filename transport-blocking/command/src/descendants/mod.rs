@@ -26,14 +26,16 @@
 //!   command, of a program that became `quorlock` by `exec`, are left alone. Their own orphans
 //!   cannot be told from those of the command. As process 1, `quorlock` gets all orphans of its
 //!   namespace.
+//! - *`quorlock` itself is stopped.* Nothing can be done then. When it stops as a shell's job does,
+//!   it stops all descendants before. When it is continued, it looks at the lock first.
 //! - *A process runs as another user*, and the system refuses the signal. This is the one case in
 //!   which work goes on, so it is said as soon as it is seen.
 //!
 //! What a service starts on the command's behalf (`systemd-run`, `docker run`, `at`) is not below
 //! `quorlock`, and neither is an orphan of a process that has entered another PID namespace.
 //!
-//! Descriptors are closed after each process, because there may be more processes than a process may
-//! have files open.
+//! Descriptors are closed after each process: there may be more processes than a process may have
+//! files open.
 
 mod proc;
 mod process;
@@ -47,7 +49,7 @@ pub(crate) use self::process::Process;
 use self::process::{Identity, Opened, Sent, is_refused};
 
 /// How often a walk is repeated to stop what has been started since. A process that is not ours to
-/// stop could start others for ever.
+/// stop could start others forever.
 const WALKS: usize = 16;
 
 /// Processes that were stopped.

@@ -59,7 +59,7 @@ pub(super) struct Opened {
 /// By what a process gets its signals.
 #[derive(Debug)]
 enum Handle {
-    /// It is this process's for ever, even if the number is used again.
+    /// It is this process's forever, even if the number is used again.
     Pidfd(OwnedFd),
     /// On a system without the others (Linux before 5.3, some sandboxes). Between the look at the
     /// process and the signal, the number could be used again.

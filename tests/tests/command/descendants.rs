@@ -1,0 +1,159 @@
+//! What the command starts, on Linux.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use quorlock_tests::{Fleet, eventually, masters};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::binary;
+use crate::running::{JOB, Running, SOON, assert_free, run, start};
+
+/// The names of the processes below the one with the number `id`, ended ones included.
+fn below(id: u32) -> Vec<String> {
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let ids = children.split_whitespace().map(|id| id.parse().unwrap());
+    ids.flat_map(|id: u32| {
+        let name = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+        [vec![name.trim_end().to_owned()], below(id)].concat()
+    })
+    .collect()
+}
+
+#[test]
+fn orphans_are_reaped() {
+    let masters = masters(1);
+    let script = "n=0; while [ $n -lt 20 ]; do (sleep 0.01 &); n=$((n + 1)); done; echo runs; exec cat";
+    let mut run = start(&masters, &[], &["sh", "-c", script]);
+    run.first_line();
+    eventually(SOON, "only the command is left", || below(run.id()) == ["cat"]);
+    assert_eq!(run.end().code, Some(0));
+}
+
+#[test]
+fn what_goes_on_after_the_command_is_named() {
+    let masters = masters(3);
+    let ended = run(&masters, &[], &["sh", "-c", "setsid sleep 2 >/dev/null & echo $!; exit 3"]);
+    assert_eq!(ended.code, Some(3));
+    let named = format!("process {} (sleep)", ended.out.trim_end());
+    assert!(ended.err.contains(&named), "{}: {}", ended.out, ended.err);
+    assert!(ended.took < Duration::from_secs(2), "it was waited for: {:?}", ended.took);
+    assert_free(&masters);
+}
+
+#[test]
+fn what_ends_at_once_after_the_command_is_not_named() {
+    let masters = masters(3);
+    let ended = run(&masters, &[], &["sh", "-c", "sleep 0.02 & exit 3"]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(3), ""));
+}
+
+#[test]
+fn the_lock_is_kept_until_the_last_child_has_ended_if_that_is_wished() {
+    let masters = masters(3);
+    let script = "(setsid sh -c 'sleep 0.7; setsid sleep 0.7 &' &) ; exit 3";
+    let begun = Instant::now();
+    let mut run = start(&masters, &["--ttl", "1s", "--wait-for-children"], &["sh", "-c", script]);
+    eventually(SOON, "it has the lock", || masters.holding(JOB) == 3);
+    while run.goes_on() {
+        let is_held = masters.holding(JOB) >= 2;
+        assert!(
+            is_held || !run.goes_on() || begun.elapsed() > Duration::from_millis(1400),
+            "released too early"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(1400), "{:?}", begun.elapsed());
+    let ended = run.end();
+    assert_eq!((ended.code, ended.err.as_str()), (Some(3), ""));
+    assert_free(&masters);
+}
+
+#[test]
+fn children_that_are_waited_for_get_the_signals() {
+    let masters = masters(3);
+    let run = start(&masters, &["--wait-for-children"], &["sh", "-c", "setsid sleep 60 & exit 3"]);
+    eventually(SOON, "the command has ended", || below(run.id()) == ["sleep"]);
+    run.signal(Signal::TERM);
+    assert_eq!(run.end_by_itself().code, Some(3));
+    assert_free(&masters);
+}
+
+#[test]
+fn the_longest_hold_ends_children_that_are_waited_for() {
+    let masters = masters(3);
+    let options = ["--wait-for-children", "--ttl", "1s", "--max-hold", "500ms"];
+    let script = "setsid sh -c 'trap \"\" TERM; exec sleep 60' & exit 3";
+    let ended = run(&masters, &options, &["sh", "-c", script]);
+    assert_eq!(ended.code, Some(75), "{}", ended.err);
+    assert!(ended.took < Duration::from_secs(5), "{:?}", ended.took);
+}
+
+#[test]
+fn a_lost_lock_ends_hundreds_of_processes_in_sessions_of_their_own() {
+    let masters = masters(3);
+    let script = "n=0; while [ $n -lt 300 ]; do setsid sh -c 'trap \"\" TERM; exec sleep 60' & n=$((n + 1)); done; \
+                  echo runs; wait";
+    let mut run = start(&masters, &["--ttl", "3s"], &["sh", "-c", script]);
+    run.first_line();
+    eventually(SOON, "all have been started", || {
+        below(run.id()).iter().filter(|name| *name == "sleep").count() == 300
+    });
+    let all = ids_below(run.id());
+    let end = end_of_lock(&masters);
+    masters.iter().for_each(|master| assert!(master.del(JOB)));
+    assert_eq!(run.end_by_itself().code, Some(75));
+    assert!(Instant::now() < end, "too late by {:?}", Instant::now() - end);
+    assert!(all.iter().all(|id| !lives(*id)));
+}
+
+fn ids_below(id: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let ids = children.split_whitespace().map(|id| id.parse().unwrap());
+    ids.flat_map(|id: u32| [vec![id], ids_below(id)].concat()).collect()
+}
+
+fn lives(id: u32) -> bool {
+    fs::metadata(format!("/proc/{id}")).is_ok()
+}
+
+/// When the keys would have expired.
+fn end_of_lock(masters: &Fleet) -> Instant {
+    let left = masters.iter().map(|master| master.pttl(JOB)).max().expect("there are masters");
+    Instant::now() + Duration::from_millis(u64::try_from(left).expect("a life that is left"))
+}
+
+#[test]
+fn children_that_were_there_before_the_command_are_left_alone() {
+    let masters = masters(3);
+    // The shell becomes `quorlock`, whose child the first `sleep` is then.
+    let mut shell = std::process::Command::new("sh");
+    let script = "sleep 60 >/dev/null 2>&1 & echo $!; exec \"$@\"";
+    shell.args(["-c", script, "sh"]).arg(binary::quorlock()).args([
+        "run",
+        "--ttl",
+        "1s",
+        "--max-hold",
+        "300ms",
+    ]);
+    shell.args([JOB, "sh", "-c", "setsid sleep 60 & wait"]).env("QUORLOCK_MASTERS", masters.urls().join(","));
+    let mut run = Running::of(&mut shell);
+    let earlier: u32 = run.first_line().parse().unwrap();
+    let ended = run.end_by_itself();
+    assert_eq!(ended.code, Some(75), "{}", ended.err);
+    assert!(lives(earlier));
+    kill_process(Pid::from_raw(earlier.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn the_command_ends_with_quorlock_if_that_is_killed() {
+    let masters = masters(3);
+    let mut run = start(&masters, &["--ttl", "1s"], &["sh", "-c", "echo $$; exec sleep 60"]);
+    let command: u32 = run.first_line().parse().unwrap();
+    run.signal(Signal::KILL);
+    eventually(SOON, "the command has ended", || {
+        // It is a zombie until process 1 has reaped it.
+        let stat = fs::read_to_string(format!("/proc/{command}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    });
+}
