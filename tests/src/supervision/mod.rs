@@ -22,7 +22,7 @@ use std::thread;
 pub use self::cell::{Cell, Event, Job, Stdio, Who};
 pub use self::observe::{Outcome, run};
 pub use self::stage::Stage;
-pub use self::standard::full_pipe;
+pub use self::standard::{full_pipe, terminal};
 
 /// Runs these cells, several at once, and hands a line for each of them to `tell`. Returns the
 /// lines of those with a fault.

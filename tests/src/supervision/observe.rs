@@ -81,6 +81,9 @@ pub fn run(cell: Cell, stage: &Stage) -> Outcome {
     let keys = masters.iter().map(|master| master.client().ok()).collect();
     let mut watched = Watched {
         cell,
+        reader: &reader,
+        begun: None,
+        named: None,
         work,
         child,
         masters: &masters,
@@ -92,7 +95,7 @@ pub fn run(cell: Cell, stage: &Stage) -> Outcome {
         held: None,
     };
     watched.watch_to_the_end();
-    watched.outcome(&reader)
+    watched.outcome()
 }
 
 /// Whether anything of the command lives: the pipe has a writer.
@@ -122,6 +125,11 @@ impl Work {
 
 struct Watched<'a> {
     cell: Cell,
+    reader: &'a Reader,
+    /// When the job was seen to run.
+    begun: Option<Instant>,
+    /// When it was seen to be named as another user's.
+    named: Option<Instant>,
     work: Work,
     child: Child,
     masters: &'a Fleet,
@@ -146,6 +154,7 @@ impl Watched<'_> {
             }
             thread::sleep(PAUSE);
         }
+        self.begun = Some(Instant::now());
         self.look_until(Instant::now() + BEFORE);
         self.happen();
         self.look_until(Instant::now() + AFTER);
@@ -157,6 +166,9 @@ impl Watched<'_> {
         while Instant::now() < end {
             let works = self.work.goes_on();
             let now = Instant::now();
+            if self.named.is_none() && self.is_named() {
+                self.named = Some(now);
+            }
             if works {
                 self.worked = Some(now);
             }
@@ -176,6 +188,13 @@ impl Watched<'_> {
             }
             thread::sleep(PAUSE);
         }
+    }
+
+    /// Whether a process, and not only the program that was to be started, is said to be another
+    /// user's.
+    fn is_named(&self) -> bool {
+        let is_expected = self.cell.job == Job::SetUserId && self.cell.who == Who::User;
+        is_expected && self.reader.text().is_some_and(|text| text.contains("\"another_user\""))
     }
 
     fn is_held(&mut self) -> bool {
@@ -259,7 +278,7 @@ impl Watched<'_> {
         }
     }
 
-    fn outcome(mut self, reader: &Reader) -> Outcome {
+    fn outcome(mut self) -> Outcome {
         let mut line = String::new();
         let status = self.ended.map(|(_, status)| status);
         let code = status.and_then(|status| status.code());
@@ -277,7 +296,10 @@ impl Watched<'_> {
         };
         let keys = self.lives().iter().filter(|life| **life > Duration::ZERO).count();
         let _ = write!(line, ", {how}, keys {keys}");
-        if let Some(text) = reader.text() {
+        if let (Some(begun), Some(named)) = (self.begun, self.named) {
+            let _ = write!(line, ", named after {} ms", (named - begun).as_millis());
+        }
+        if let Some(text) = self.reader.text() {
             let said = events(&text);
             let _ = write!(line, ", said {}", said.iter().cloned().collect::<Vec<_>>().join(" "));
             self.check_what_was_said(&said);

@@ -70,7 +70,11 @@ impl Reader {
     }
 }
 
-fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
+/// A terminal: the end of the program that shows it, and the end of the programs in it.
+///
+/// # Errors
+/// If the system has none.
+pub fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&ours)?;
     unlockpt(&ours)?;

@@ -1,8 +1,10 @@
 //! What the command starts, on Linux.
 
 use std::fs;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
+use quorlock_tests::supervision::terminal;
 use quorlock_tests::{Fleet, eventually, masters};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -156,4 +158,62 @@ fn the_command_ends_with_quorlock_if_that_is_killed() {
         let stat = fs::read_to_string(format!("/proc/{command}/stat")).unwrap_or_default();
         stat.is_empty() || stat.contains(") Z ")
     });
+}
+
+/// An interactive shell at a terminal of its own.
+struct Shell {
+    child: std::process::Child,
+    keys: fs::File,
+}
+
+impl Shell {
+    fn start(masters: &Fleet) -> Self {
+        let (ours, theirs) = terminal().expect("a terminal");
+        let mut shell = std::process::Command::new("setsid");
+        shell.args(["--ctty", "bash", "--norc", "-i"]).env("QUORLOCK_MASTERS", masters.urls().join(","));
+        shell.env("QUORLOCK", binary::quorlock()).stdin(theirs.try_clone().unwrap());
+        shell.stdout(theirs.try_clone().unwrap()).stderr(theirs);
+        let keys = fs::File::from(ours);
+        let mut shown = keys.try_clone().unwrap();
+        // What is shown must be read, or the programs would wait.
+        std::thread::spawn(move || std::io::copy(&mut shown, &mut std::io::sink()));
+        Self { child: shell.spawn().unwrap(), keys }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// The states of the processes with this name below the shell.
+    fn states(&self, name: &str) -> String {
+        let marked = format!("({name}) ");
+        let stats = ids_below(self.child.id())
+            .into_iter()
+            .filter_map(|id| fs::read_to_string(format!("/proc/{id}/stat")).ok());
+        stats.filter_map(|stat| stat.split_once(&marked)?.1.chars().next()).collect()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn processes_in_sessions_of_their_own_stop_with_a_job_and_are_continued_with_it() {
+    let masters = masters(3);
+    let mut shell = Shell::start(&masters);
+    shell.press("$QUORLOCK run --ttl 4s job sh -c 'setsid sleep 600 & sleep 600'\n");
+    eventually(SOON, "both run", || shell.states("sleep") == "SS");
+    shell.press("\x1a");
+    eventually(SOON, "both are stopped", || shell.states("sleep") == "TT");
+    shell.press("fg\n");
+    eventually(SOON, "both are continued", || shell.states("sleep") == "SS");
+    shell.press("\x1a");
+    eventually(SOON, "both are stopped", || shell.states("sleep") == "TT");
+    eventually(SOON, "the lock is over", || masters.holding(JOB) == 0);
+    shell.press("fg\n");
+    eventually(SOON, "both are ended", || shell.states("sleep").is_empty());
 }

@@ -55,7 +55,7 @@ pub(crate) fn run<L: Lock>(
             report.started(supervisor.id());
             let work = Work::new(supervisor, report);
             let begun = Instant::now();
-            Holding { arguments, hold, work, begun, cause: None, walk: Duration::ZERO }.until_the_end()
+            Holding { arguments, hold, work, begun, cause: None, walk: None }.until_the_end()
         }
         Err(error) => {
             let program = command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
@@ -74,8 +74,8 @@ struct Holding<'a, H> {
     begun: Instant,
     /// Why all is being ended.
     cause: Option<Cause>,
-    /// How long it took to find all and ask them to end.
-    walk: Duration,
+    /// How long it takes to find all, once that is known.
+    walk: Option<Duration>,
 }
 
 impl<H: Hold> Holding<'_, H> {
@@ -123,12 +123,16 @@ impl<H: Hold> Holding<'_, H> {
     /// if nothing happens.
     fn act(&mut self) -> Duration {
         let standing = self.hold.standing();
+        let is_late = !standing.remaining.is_zero() && standing.remaining <= self.late();
+        if self.walk.is_none() && is_late {
+            let begun = Instant::now();
+            let _ = self.work.supervisor.living();
+            self.walk = Some(begun.elapsed());
+        }
         if self.cause.is_none() {
             self.cause = self.cause_to_end(standing);
             if let Some(cause) = self.cause {
-                let begun = Instant::now();
                 self.work.supervisor.terminate();
-                self.walk = begun.elapsed();
                 self.hold.stop_renewal();
                 self.work.report.cause(cause);
             }
@@ -155,23 +159,31 @@ impl<H: Hold> Holding<'_, H> {
     /// How long before validity ends all are killed: time for the system to do it even if it is
     /// busy, and for the walks that find them.
     fn kill_margin(&self) -> Duration {
-        (self.arguments.seek.ttl / 20).min(Duration::from_millis(100)) + WALKS_TO_KILL * self.walk
+        let walks = self.walk.map_or(Duration::ZERO, |walk| WALKS_TO_KILL * walk);
+        (self.arguments.seek.ttl / 20).min(Duration::from_millis(100)) + walks
+    }
+
+    /// What remains of the lock when it must be known how long a walk takes. While renewals
+    /// succeed, it does not come to that, and there are no walks. Grace begins later.
+    fn late(&self) -> Duration {
+        self.arguments.seek.ttl / 2
     }
 
     /// How long the thread may sleep if nothing happens.
     fn nap(&self, standing: Standing) -> Duration {
-        let until = if self.work.is_killing() {
-            NAP
-        } else if self.cause.is_some() {
-            standing.remaining.saturating_sub(self.kill_margin())
-        } else {
-            let until_grace =
-                standing.remaining.saturating_sub(self.arguments.grace().max(self.kill_margin()));
-            let until_max_hold =
+        if self.work.is_killing() {
+            return NAP;
+        }
+        let (mut remains, mut until) = (self.kill_margin(), NAP);
+        if self.cause.is_none() {
+            remains = remains.max(self.arguments.grace());
+            until =
                 self.arguments.max_hold.map_or(NAP, |longest| longest.saturating_sub(self.begun.elapsed()));
-            until_grace.min(until_max_hold)
-        };
-        until.min(NAP)
+        }
+        if self.walk.is_none() {
+            remains = remains.max(self.late());
+        }
+        standing.remaining.saturating_sub(remains).min(until).min(NAP)
     }
 
     /// Releases the lock after the command has ended.

@@ -151,8 +151,8 @@ impl Descendants {
 
     /// Returns those that run as another user and have not been reported yet.
     ///
-    /// While nothing is started on the system, this is one system call for each descendant; else,
-    /// about six.
+    /// While nothing is started on the system, this is one system call for each descendant, else
+    /// about five.
     pub(crate) fn refusing(&mut self) -> Vec<Process> {
         let newest = proc::newest();
         if newest.is_none() || newest != self.seen.newest {

@@ -1,6 +1,7 @@
 //! What `/proc` says about processes.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, getpid};
@@ -45,7 +46,7 @@ fn may_be_refused(status: &str) -> bool {
 
 /// A number that changes whenever a process or thread is started.
 pub(super) fn newest() -> Option<String> {
-    let load = fs::read_to_string("/proc/loadavg").ok()?;
+    let load = read("/proc/loadavg")?;
     load.split_whitespace().nth(4).map(str::to_owned)
 }
 
@@ -56,12 +57,12 @@ pub(super) fn children(id: Pid) -> Vec<Pid> {
     let threads = format!("/proc/{id}/task");
     // A directory has a link for each directory in it, besides its own two.
     let number = fs::metadata(&threads).map_or(0, |threads| threads.nlink().saturating_sub(2));
-    let of_thread = |thread: &str| fs::read_to_string(format!("{threads}/{thread}/children"));
+    let of_thread = |thread: &str| read(&format!("{threads}/{thread}/children"));
     let lists: Vec<_> = if number <= 1 {
         of_thread(&id.to_string()).into_iter().collect()
     } else {
         let entries = fs::read_dir(&threads).into_iter().flatten().flatten();
-        entries.filter_map(|entry| of_thread(entry.file_name().to_str()?).ok()).collect()
+        entries.filter_map(|entry| of_thread(entry.file_name().to_str()?)).collect()
     };
     let numbers = lists.iter().flat_map(|list| list.split_whitespace());
     numbers.filter_map(|number| number.parse().ok().and_then(Pid::from_raw)).collect()
@@ -69,9 +70,15 @@ pub(super) fn children(id: Pid) -> Vec<Pid> {
 
 /// What the system says about the process `id`.
 pub(super) fn stat(id: Pid) -> Option<Stat> {
-    // The name need not be valid UTF-8.
-    let line = fs::read(format!("/proc/{}/stat", id.as_raw_pid())).ok()?;
-    parse(&String::from_utf8_lossy(&line))
+    parse(&read(&format!("/proc/{}/stat", id.as_raw_pid()))?)
+}
+
+/// Reads a file of `/proc`. Its size is not asked for, because it is always 0.
+fn read(path: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(u64::MAX).read_to_end(&mut bytes).ok()?;
+    // The name of a program need not be valid UTF-8.
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The fields are numbered in proc_pid_stat(5). The second one, the name in parentheses, may
