@@ -104,9 +104,23 @@ fn a_lost_lock_ends_hundreds_of_processes_in_sessions_of_their_own() {
     let all = ids_below(run.id());
     let end = end_of_lock(&masters);
     masters.iter().for_each(|master| assert!(master.del(JOB)));
-    assert_eq!(run.end_by_itself().code, Some(75));
-    assert!(Instant::now() < end, "too late by {:?}", Instant::now() - end);
-    assert!(all.iter().all(|id| !lives(*id)));
+    let ended = run.end_by_itself();
+    assert_eq!(ended.code, Some(75), "{}", ended.err);
+    assert!(Instant::now() < end, "too late by {:?}: {}", Instant::now() - end, ended.err);
+    let living: Vec<_> = all.into_iter().filter(|id| lives(*id)).collect();
+    assert!(living.is_empty(), "{living:?} live: {}", ended.err);
+}
+
+#[test]
+fn what_is_left_is_ended_if_the_lock_is_found_to_be_lost_when_the_command_ends() {
+    let masters = masters(3);
+    let script = "setsid sleep 60 >/dev/null & echo $!; exec cat";
+    let mut run = start(&masters, &["--ttl", "1m"], &["sh", "-c", script]);
+    let left: u32 = run.first_line().parse().unwrap();
+    eventually(SOON, "the key is on every master", || masters.holding(JOB) == 3);
+    masters.iter().for_each(|master| assert!(master.del(JOB)));
+    assert_eq!(run.end().code, Some(75));
+    assert!(!lives(left));
 }
 
 fn ids_below(id: u32) -> Vec<u32> {
@@ -115,8 +129,9 @@ fn ids_below(id: u32) -> Vec<u32> {
     ids.flat_map(|id: u32| [vec![id], ids_below(id)].concat()).collect()
 }
 
+/// Whether a process runs. One that has ended is still listed until its parent has seen that.
 fn lives(id: u32) -> bool {
-    fs::metadata(format!("/proc/{id}")).is_ok()
+    fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 /// When the keys would have expired.
@@ -153,11 +168,7 @@ fn the_command_ends_with_quorlock_if_that_is_killed() {
     let mut run = start(&masters, &["--ttl", "1s"], &["sh", "-c", "echo $$; exec sleep 60"]);
     let command: u32 = run.first_line().parse().unwrap();
     run.signal(Signal::KILL);
-    eventually(SOON, "the command has ended", || {
-        // It is a zombie until process 1 has reaped it.
-        let stat = fs::read_to_string(format!("/proc/{command}/stat")).unwrap_or_default();
-        stat.is_empty() || stat.contains(") Z ")
-    });
+    eventually(SOON, "the command has ended", || !lives(command));
 }
 
 /// An interactive shell at a terminal of its own.
