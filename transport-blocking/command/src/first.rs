@@ -23,12 +23,15 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use rustix::cmsg_space;
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::stdio::dup2_stdin;
+
+use crate::ending::SYSTEM;
 
 /// What marks the first process in its arguments. No subcommand has such a name.
 const WORD: &str = "//first-process";
@@ -92,30 +95,29 @@ pub(crate) fn become_command(mut words: impl Iterator<Item = OsString>) -> Optio
     if words.nth(1)? != WORD {
         return None;
     }
-    let Err(error) = become_it(words);
-    // The parent has the error, and reports it with an exit code of its own.
-    drop(error);
-    Some(1)
+    // If even the socket is missing, this is no child of ours, and has no parent to tell.
+    if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
+        let mut socket = UnixStream::from(socket);
+        let Err(error) = become_it(words, &socket);
+        // An error without a number is one of the standard library, about an argument. The parent
+        // reports it, with an exit code of its own.
+        let number = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+        let _ = socket.write_all(&number.to_ne_bytes());
+    }
+    Some(SYSTEM)
 }
 
-fn become_it(mut words: impl Iterator<Item = OsString>) -> io::Result<Infallible> {
+fn become_it(mut words: impl Iterator<Item = OsString>, socket: &UnixStream) -> io::Result<Infallible> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    let parent = words.next();
-    let still = getppid().map(|parent| OsString::from(parent.as_raw_pid().to_string()));
-    // Without a parent, nobody would send the signal any more. In a sandbox that hides numbers,
-    // both are missing.
-    if parent != still {
-        return Err(io::ErrorKind::NotFound.into());
+    // If the parent has ended before that, nobody sends the signal any more.
+    let parent = getppid().map(|parent| OsString::from(parent.as_raw_pid().to_string()));
+    if words.next() != parent {
+        return Err(Errno::SRCH.into());
     }
-    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let input = receive(&socket)?;
+    let input = receive(socket)?;
     dup2_stdin(&input)?;
     drop(input);
-    let error = Command::new(words.next().unwrap_or_default()).args(words).exec();
-    // An error without a number is one of the standard library, about an argument.
-    let number = error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error());
-    socket.write_all(&number.to_ne_bytes())?;
-    Err(error)
+    Err(Command::new(words.next().unwrap_or_default()).args(words).exec())
 }
 
 /// Waits for the standard input of the command.
