@@ -123,6 +123,25 @@ fn what_is_left_is_ended_if_the_lock_is_found_to_be_lost_when_the_command_ends()
     assert!(!lives(left));
 }
 
+#[test]
+fn processes_that_fork_and_end_again_and_again_are_caught() {
+    let masters = masters(3);
+    let directory = tempfile::tempdir().unwrap();
+    let (stop, script) = (directory.path().join("stop"), directory.path().join("script"));
+    // Each process starts the next one and ends; so does the command.
+    let next = format!("[ -e {} ] || sh {} &", stop.display(), script.display());
+    fs::write(&script, format!("trap '' TERM; echo .; {next}")).unwrap();
+    let options = ["--wait-for-children", "--ttl", "2s", "--max-hold", "500ms"];
+    let mut run = start(&masters, &options, &["sh", script.to_str().unwrap()]);
+    eventually(SOON, "it is caught, or quorlock has lost it", || !run.goes_on());
+    let before = run.out().len();
+    std::thread::sleep(Duration::from_millis(300));
+    let after = run.out().len();
+    fs::write(&stop, "").unwrap();
+    let ended = run.end();
+    assert_eq!((ended.code, after), (Some(75), before), "{}", ended.err);
+}
+
 fn ids_below(id: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let ids = children.split_whitespace().map(|id| id.parse().unwrap());

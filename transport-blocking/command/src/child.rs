@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, wait, waitid};
@@ -82,10 +82,23 @@ impl std::fmt::Display for StartError {
     }
 }
 
-/// Reaps children that have ended, while there is no command among them: as process 1, `quorlock`
-/// gets the orphans of others.
+/// Reaps children that have ended, before there is a command: process 1 gets others' orphans.
 pub(crate) fn reap_orphans() {
     while matches!(wait(WaitOptions::NOHANG), Ok(Some(_)) | Err(Errno::INTR)) {}
+}
+
+/// The end of a command that the system does not know. It cannot happen, but ends the wait.
+const UNKNOWN: Ending = Ending::Exited(u8::MAX as i32);
+
+/// How often what lives is looked for, if there is something that no walk finds.
+const LOOKS: usize = 16;
+
+/// What [`Supervisor::reap`] found.
+struct Reaped {
+    /// How the command ended, if it was among them.
+    ending: Option<Ending>,
+    /// Whether there is no child any more, so that nothing lives.
+    is_alone: bool,
 }
 
 /// A running command.
@@ -207,9 +220,27 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         })
     }
 
-    /// What the command started and what lives now, the command included.
-    pub(crate) fn living(&self) -> Vec<Process> {
-        self.descendants.as_ref().map(Descendants::living).unwrap_or_default()
+    /// What the command started and lives after its end; `None` if nothing does. What starts other
+    /// processes and ends at once, again and again, may be missing in the list.
+    pub(crate) fn living(&self) -> Option<Vec<Process>> {
+        let descendants = self.descendants.as_ref()?;
+        for _ in 0..LOOKS {
+            if self.ended.is_some() && self.reap().is_alone {
+                return None;
+            }
+            let living = descendants.living();
+            if !living.is_empty() {
+                return Some(living);
+            }
+        }
+        (!descendants.has_earlier()).then(Vec::new)
+    }
+
+    /// How long it takes to find all.
+    pub(crate) fn time_to_find(&self) -> Duration {
+        let begun = Instant::now();
+        let _ = self.descendants.as_ref().map(Descendants::living);
+        begun.elapsed()
     }
 
     /// Those that run as another user now, so that they cannot be ended. Each is returned once.
@@ -273,8 +304,7 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
     }
 
     /// Reaps all children that have ended: the command, and those whose own parents have ended.
-    /// Returns how the command ended if it is among them.
-    fn reap(&self) -> Option<Ending> {
+    fn reap(&self) -> Reaped {
         let mut ending = None;
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -285,16 +315,16 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
                     };
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return ending,
-                // No child is left. See `look_for_end`.
-                Err(_) => return ending.or(Some(Ending::Exited(i32::from(u8::MAX)))),
+                Ok(None) => return Reaped { ending, is_alone: false },
+                Err(_) => return Reaped { ending, is_alone: true },
             }
         }
     }
 
     fn look_for_end(&self) -> Option<Ending> {
         if self.descendants.is_some() {
-            return self.reap();
+            let Reaped { ending, is_alone } = self.reap();
+            return ending.or_else(|| is_alone.then_some(UNKNOWN));
         }
         // The child is not reaped before the supervisor is dropped, so the group's number is not
         // reused.
@@ -306,9 +336,7 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
                 (None, Some(signal)) => Ending::Signalled(signal),
                 (None, None) => return None,
             }),
-            // The system knows no such child. This cannot happen, but waiting forever for its end
-            // would be worse than an error.
-            Err(_) => Some(Ending::Exited(i32::from(u8::MAX))),
+            Err(_) => Some(UNKNOWN),
         }
     }
 

@@ -134,7 +134,9 @@ impl<'a> Report<'a> {
     pub(crate) fn not_ended(&self, processes: &[Process]) {
         let is_news = |process: &&Process| !self.refused.contains(&process.to_string());
         let living: Vec<_> = processes.iter().filter(is_news).cloned().collect();
-        if !living.is_empty() {
+        // All of them have refused it, and have been named.
+        let are_all_known = living.is_empty() && !processes.is_empty();
+        if !are_all_known {
             let text = format!(
                 "{} got SIGKILL, but the system has not ended {} yet",
                 list(&living),
@@ -146,16 +148,14 @@ impl<'a> Report<'a> {
 
     /// These go on after the command.
     pub(crate) fn left_behind(&self, processes: &[Process]) {
-        if !processes.is_empty() {
-            let name = &self.subject.name;
-            let text = format!(
-                "the command has ended, but not what it started: {list} {goes} on while {name} is released \
-                 (--wait-for-children keeps it)",
-                list = list(processes),
-                goes = plural(processes, "goes", "go"),
-            );
-            self.tell_of(Level::Warning, "left_behind", &text, processes);
-        }
+        let name = &self.subject.name;
+        let text = format!(
+            "the command has ended, but not what it started: {list} {goes} on while {name} is released \
+             (--wait-for-children keeps it)",
+            list = list(processes),
+            goes = plural(processes, "goes", "go"),
+        );
+        self.tell_of(Level::Warning, "left_behind", &text, processes);
     }
 
     /// The lock is kept for these.
@@ -208,8 +208,11 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The processes as a sentence names them: `12 (sleep), 13 (tee)`.
+/// The processes as a sentence names them: `processes 12 (sleep), 13 (tee)`.
 fn list(processes: &[Process]) -> String {
+    if processes.is_empty() {
+        return "processes that start others and end before they can be named".to_owned();
+    }
     let named: Vec<_> = processes.iter().take(NAMED).map(ToString::to_string).collect();
     let more = processes.len().saturating_sub(NAMED);
     let word = plural(processes, "process", "processes");

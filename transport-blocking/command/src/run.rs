@@ -103,9 +103,9 @@ impl<H: Hold> Holding<'_, H> {
             if self.cause.is_some() && (self.work.is_killing() || !waits_for_children) {
                 return self.work.end_rest(Instant::now() + self.hold.standing().remaining);
             }
-            let living = self.work.supervisor.living();
+            let Some(living) = self.work.supervisor.living() else { return };
             let now = Instant::now();
-            if living.is_empty() || (!waits_for_children && now >= begun + SETTLES) {
+            if !waits_for_children && now >= begun + SETTLES {
                 return self.work.report.left_behind(&living);
             }
             if now >= names_at {
@@ -125,9 +125,7 @@ impl<H: Hold> Holding<'_, H> {
         let standing = self.hold.standing();
         let is_late = !standing.remaining.is_zero() && standing.remaining <= self.late();
         if self.walk.is_none() && is_late {
-            let begun = Instant::now();
-            let _ = self.work.supervisor.living();
-            self.walk = Some(begun.elapsed());
+            self.walk = Some(self.work.supervisor.time_to_find());
         }
         if self.cause.is_none() {
             self.cause = self.cause_to_end(standing);

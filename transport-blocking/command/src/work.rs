@@ -87,9 +87,9 @@ impl<'a> Work<'a> {
         let ends = ends.max(Instant::now() + KILLS_FOR);
         loop {
             self.kill();
-            let living = self.supervisor.living();
+            let Some(living) = self.supervisor.living() else { return };
             let now = Instant::now();
-            if living.is_empty() || now >= ends {
+            if now >= ends {
                 return self.report.not_ended(&living);
             }
             let next = self.kills.as_ref().map_or(now, |kills| kills.next);

@@ -27,6 +27,10 @@ impl Descendants {
         None
     }
 
+    pub(crate) fn has_earlier(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(crate) fn living(&self) -> Vec<Process> {
         match self.0 {}
     }

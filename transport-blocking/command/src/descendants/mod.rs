@@ -15,11 +15,14 @@
 //!   to what was opened. If that has ended, nothing gets the signal.
 //! - *A process forks between two walks*, or while one is under way, into a part that was looked at
 //!   already. Therefore a walk stops each process that it finds, and is repeated until it finds no
-//!   process that runs. What is stopped does not fork. Only then does each get SIGKILL, which needs
-//!   no continuation.
-//! - *A child is missing in a list*, because another child ended while the kernel wrote it. A
-//!   missing process is found by the next walk, and walks with SIGKILL are repeated until nothing
-//!   is left.
+//!   process that runs, and none that has ended meanwhile. What is stopped does not fork. Only then
+//!   does each get SIGKILL, which needs no continuation.
+//! - *A process forks and ends* before it is stopped, and its child does the same, and so on. Each
+//!   walk may miss it. It is missed rarely enough that a few walks find one that is still alive.
+//! - *A child is missing in a list*, because another child ended while the kernel wrote it.
+//!   Therefore a walk that finds nothing proves nothing. What proves that nothing lives is that
+//!   `quorlock` has no child: everything below it would be below one. Walks with SIGKILL are
+//!   repeated until then.
 //! - *A daemon* (`setsid`, forked twice) loses its parent. It is then in `quorlock`'s own list. In
 //!   between it is in its parent's: the kernel moves it before the end of the parent is seen.
 //! - *Something else has put a process below `quorlock`.* Children that were there before the
@@ -90,7 +93,13 @@ impl Descendants {
         Some(descendants)
     }
 
-    /// Those that live now.
+    /// Whether there were children before the command, so that `quorlock` need not be without any
+    /// when nothing lives.
+    pub(crate) fn has_earlier(&self) -> bool {
+        !self.earlier.is_empty()
+    }
+
+    /// Those that a walk finds alive.
     pub(crate) fn living(&self) -> Vec<Process> {
         let mut living = Vec::new();
         self.walk(|opened| living.push(opened.process.clone()));
@@ -115,10 +124,10 @@ impl Descendants {
 
     /// Stops all that run. Returns those that this stopped.
     pub(crate) fn freeze(&self) -> Frozen {
-        let mut frozen = Frozen::new();
+        let (mut frozen, mut ended) = (Frozen::new(), BTreeSet::new());
         for _ in 0..WALKS {
             let mut runs = false;
-            self.walk(|opened| {
+            let missed = self.walk(|opened| {
                 let Process { identity, is_stopped, .. } = opened.process;
                 // It runs until it is seen to be stopped: it may be about to fork.
                 if !is_stopped && opened.send(Signal::STOP) == Sent::Yes {
@@ -126,9 +135,11 @@ impl Descendants {
                     runs = true;
                 }
             });
-            if !runs {
+            // Those that had ended before the first walk are among the missed each time.
+            if !runs && missed.is_subset(&ended) {
                 break;
             }
+            ended.extend(missed);
         }
         frozen
     }
@@ -173,14 +184,20 @@ impl Descendants {
         refusing
     }
 
-    /// Opens each living descendant in turn, parents before their children.
-    fn walk(&self, mut visit: impl FnMut(&Opened)) {
+    /// Opens each living descendant in turn, parents before their children. Returns the numbers of
+    /// those that were listed, but had ended or lost their parents when they were opened: what they
+    /// had started may have been missed.
+    fn walk(&self, mut visit: impl FnMut(&Opened)) -> BTreeSet<i32> {
+        let mut missed = BTreeSet::new();
         let mut found = BTreeSet::from([self.own.as_raw_pid()]);
         let mut parents = vec![self.own];
         while let Some(parent) = parents.pop() {
             for child in proc::children(parent) {
                 let opened = Opened::open(child, |parent| found.contains(&parent));
-                let Some(opened) = opened else { continue };
+                let Some(opened) = opened else {
+                    missed.insert(child.as_raw_pid());
+                    continue;
+                };
                 // A process that lost its parent during the walk may be listed twice.
                 if !self.earlier.contains(&opened.process.identity) && found.insert(child.as_raw_pid()) {
                     visit(&opened);
@@ -188,6 +205,7 @@ impl Descendants {
                 }
             }
         }
+        missed
     }
 
     /// The numbers of all, as the lists have them, without looking at each process.
