@@ -22,9 +22,9 @@ use crate::client::RawClient;
 use crate::fleet::{Fleet, masters};
 use crate::server::RedisServer;
 
-/// The TTL of the locks. Larger: the table takes longer. Smaller: a busy machine delays more than
-/// the lock allows for.
-const TTL: Duration = Duration::from_millis(1500);
+/// The TTL of the locks. Larger: the table takes longer. Smaller: `quorlock` kills less than 100 ms
+/// before the end, and a busy machine delays that for too long.
+const TTL: Duration = Duration::from_secs(2);
 const MASTERS: usize = 3;
 const QUORUM: usize = 2;
 
@@ -35,6 +35,9 @@ const AFTER: Duration = Duration::from_secs(5);
 /// How long after it has been continued `quorlock` may take to end what it finds without a lock.
 const AFTER_CONT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
+/// If two looks are farther apart than this, the machine is so busy that it may also have delayed
+/// `quorlock` by more than the time for which it is prepared.
+const LATE: Duration = Duration::from_millis(60);
 
 /// What came of a cell.
 #[derive(Debug)]
@@ -47,6 +50,8 @@ pub enum Outcome {
         line: String,
         /// What was wrong, if anything.
         faults: Vec<String>,
+        /// Whether the machine was too busy to tell.
+        was_late: bool,
     },
 }
 
@@ -84,6 +89,7 @@ pub fn run(cell: Cell, stage: &Stage) -> Outcome {
         reader: &reader,
         begun: None,
         named: None,
+        was_late: false,
         work,
         child,
         masters: &masters,
@@ -130,6 +136,8 @@ struct Watched<'a> {
     begun: Option<Instant>,
     /// When it was seen to be named as another user's.
     named: Option<Instant>,
+    /// Whether a look came [`LATE`].
+    was_late: bool,
     work: Work,
     child: Child,
     masters: &'a Fleet,
@@ -163,7 +171,10 @@ impl Watched<'_> {
 
     /// Looks until nothing is left, at most until this time.
     fn look_until(&mut self, end: Instant) {
+        let mut last = Instant::now();
         while Instant::now() < end {
+            self.was_late |= last.elapsed() > LATE;
+            last = Instant::now();
             let works = self.work.goes_on();
             let now = Instant::now();
             if self.named.is_none() && self.is_named() {
@@ -176,6 +187,7 @@ impl Watched<'_> {
                 self.held = Some(now);
             } else if self.work.goes_on() && self.cell.exception().is_none() {
                 // The lock had ended before this look.
+                self.was_late |= last.elapsed() > LATE;
                 self.faults.push("it worked without the lock".to_owned());
                 return;
             }
@@ -310,7 +322,7 @@ impl Watched<'_> {
         if self.cell.is_loss() && code != Some(75) {
             self.faults.push(format!("a lost lock ended with {how}"));
         }
-        Outcome::Run { line, faults: self.faults }
+        Outcome::Run { line, faults: self.faults, was_late: self.was_late }
     }
 
     fn check_what_was_said(&mut self, said: &BTreeSet<String>) {

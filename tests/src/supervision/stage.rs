@@ -14,7 +14,7 @@ use super::cell::{Cell, Job, Stdio, Who};
 const NOBODY: &str = "65534";
 
 /// How long a job lasts if nothing ends it, in seconds: longer than the lock would be valid.
-const LASTS: &str = "3";
+const LASTS: &str = "4";
 
 /// A directory with the programs.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl Stage {
             vec![shell.to_owned(), "-c".to_owned(), format!("{begin} {script}")]
         };
         Ok(match cell.job {
-            Job::EndsByItself => in_shell("sh", "exec sleep 2".to_owned()),
+            Job::EndsByItself => in_shell("sh", "exec sleep 3".to_owned()),
             Job::IgnoresTerm => in_shell("sh", format!("{deaf} exec {long}")),
             Job::ForksAndExits | Job::ForksAndExitsWaitedFor => {
                 in_shell("sh", format!("({deaf} exec {long}) & exit 0"))

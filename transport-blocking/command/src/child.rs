@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, wait, waitid};
+use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGINT, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use crate::descendants::{Descendants, Frozen, Process};
@@ -90,7 +91,7 @@ pub(crate) fn reap_orphans() {
 /// The end of a command that the system does not know. It cannot happen, but ends the wait.
 const UNKNOWN: Ending = Ending::Exited(u8::MAX as i32);
 
-/// How often what lives is looked for, if there is something that no walk finds.
+/// How often what lives is looked for, if a walk finds nothing.
 const LOOKS: usize = 16;
 
 /// What [`Supervisor::reap`] found.
@@ -220,27 +221,26 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
         })
     }
 
-    /// What the command started and lives after its end; `None` if nothing does. What starts other
-    /// processes and ends at once, again and again, may be missing in the list.
-    pub(crate) fn living(&self) -> Option<Vec<Process>> {
-        let descendants = self.descendants.as_ref()?;
-        for _ in 0..LOOKS {
-            if self.ended.is_some() && self.reap().is_alone {
-                return None;
-            }
-            let living = descendants.living();
-            if !living.is_empty() {
-                return Some(living);
-            }
-        }
-        (!descendants.has_earlier()).then(Vec::new)
+    /// Whether nothing that the command started lives after its end, as far as that is known.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.descendants.as_ref().is_none_or(|descendants| {
+            self.reap().is_alone || (descendants.has_earlier() && self.living().is_empty())
+        })
     }
 
-    /// How long it takes to find all.
+    /// What the command started and lives now. What starts other processes and ends at once, again
+    /// and again, may be missing.
+    pub(crate) fn living(&self) -> Vec<Process> {
+        let find = || self.descendants.as_ref().map(Descendants::living).unwrap_or_default();
+        std::iter::repeat_with(find).take(LOOKS).find(|living| !living.is_empty()).unwrap_or_default()
+    }
+
+    /// How long it takes to find all, without the time in which this thread does not run.
     pub(crate) fn time_to_find(&self) -> Duration {
-        let begun = Instant::now();
+        let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+        let begun = used();
         let _ = self.descendants.as_ref().map(Descendants::living);
-        begun.elapsed()
+        used().saturating_sub(begun)
     }
 
     /// Those that run as another user now, so that they cannot be ended. Each is returned once.

@@ -103,14 +103,16 @@ impl<H: Hold> Holding<'_, H> {
             if self.cause.is_some() && (self.work.is_killing() || !waits_for_children) {
                 return self.work.end_rest(Instant::now() + self.hold.standing().remaining);
             }
-            let Some(living) = self.work.supervisor.living() else { return };
+            if self.work.supervisor.is_alone() {
+                return;
+            }
             let now = Instant::now();
             if !waits_for_children && now >= begun + SETTLES {
-                return self.work.report.left_behind(&living);
+                return self.work.report.left_behind(&self.work.supervisor.living());
             }
             if now >= names_at {
                 names_at = now + NAMES_EACH;
-                self.work.report.waits_for(&living);
+                self.work.report.waits_for(&self.work.supervisor.living());
             }
             let until = if waits_for_children { now + nap } else { begun + SETTLES.min(nap) };
             if let Step::PassedOn { signal, refused } = self.work.supervisor.wait_for_rest(Some(until)) {

@@ -87,10 +87,12 @@ impl<'a> Work<'a> {
         let ends = ends.max(Instant::now() + KILLS_FOR);
         loop {
             self.kill();
-            let Some(living) = self.supervisor.living() else { return };
+            if self.supervisor.is_alone() {
+                return;
+            }
             let now = Instant::now();
             if now >= ends {
-                return self.report.not_ended(&living);
+                return self.report.not_ended(&self.supervisor.living());
             }
             let next = self.kills.as_ref().map_or(now, |kills| kills.next);
             // A signal that comes now asks for nothing more.
