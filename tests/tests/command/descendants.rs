@@ -247,3 +247,20 @@ fn processes_in_sessions_of_their_own_stop_with_a_job_and_are_continued_with_it(
     shell.press("fg\n");
     eventually(SOON, "both are ended", || shell.states("sleep").is_empty());
 }
+
+#[test]
+fn processes_that_are_waited_for_stop_with_the_job_and_are_continued_with_it() {
+    let masters = masters(3);
+    let mut shell = Shell::start(&masters);
+    shell.press("$QUORLOCK run --wait-for-children job setsid --fork sleep 600\n");
+    eventually(SOON, "the command has ended", || {
+        shell.states("setsid").is_empty() && shell.states("sleep") == "S"
+    });
+    shell.press("\x1a");
+    eventually(SOON, "it is stopped", || shell.states("sleep") == "T" && shell.states("quorlock") == "T");
+    shell.press("fg\n");
+    eventually(SOON, "it is continued", || shell.states("sleep") == "S" && shell.states("quorlock") == "S");
+    shell.press("\x03");
+    eventually(SOON, "it is interrupted", || shell.states("quorlock").is_empty());
+    assert_eq!(shell.states("sleep"), "");
+}

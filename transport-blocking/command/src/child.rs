@@ -18,12 +18,13 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, wait, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGINT, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use crate::descendants::{Descendants, Frozen, Process};
 use crate::launch::launch;
+use crate::reaping::{Reaped, reap};
 use crate::signals::{self, Happening, Signals};
 use crate::terminal::{self, Terminal};
 
@@ -83,24 +84,11 @@ impl std::fmt::Display for StartError {
     }
 }
 
-/// Reaps children that have ended, before there is a command: process 1 gets others' orphans.
-pub(crate) fn reap_orphans() {
-    while matches!(wait(WaitOptions::NOHANG), Ok(Some(_)) | Err(Errno::INTR)) {}
-}
-
 /// The end of a command that the system does not know. It cannot happen, but ends the wait.
 const UNKNOWN: Ending = Ending::Exited(u8::MAX as i32);
 
 /// How often what lives is looked for, if a walk finds nothing.
 const LOOKS: usize = 16;
-
-/// What [`Supervisor::reap`] found.
-struct Reaped {
-    /// How the command ended, if it was among them.
-    ending: Option<Ending>,
-    /// Whether there is no child any more, so that nothing lives.
-    is_alone: bool,
-}
 
 /// A running command.
 #[derive(Debug)]
@@ -199,6 +187,9 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
     /// The same after the command has ended, until something happens to what it started: then this
     /// returns [`Step::Deadline`], too. Signals are passed on to all of it.
     pub(crate) fn wait_for_rest(&mut self, deadline: Option<Instant>) -> Step<M> {
+        if std::mem::take(&mut self.continue_first) {
+            self.thaw();
+        }
         self.look();
         self.next(deadline).unwrap_or(Step::Deadline)
     }
@@ -214,6 +205,14 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
                 Step::Continued
             }
             Some(Happening::Signal(SIGTSTP)) if std::mem::take(&mut self.own_stop) => return None,
+            Some(Happening::Signal(SIGTSTP)) if self.ended.is_some() => {
+                // Our own group has the foreground again, and the shell waits for us to stop.
+                if self.terminal.has_job_control() {
+                    self.freeze();
+                    terminal::stop_self();
+                }
+                return None;
+            }
             Some(Happening::Signal(signal)) => {
                 let refused = signals::numbered(signal).is_some_and(|signal| self.signal(signal));
                 Step::PassedOn { signal, refused }
@@ -224,7 +223,7 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
     /// Whether nothing that the command started lives after its end, as far as that is known.
     pub(crate) fn is_alone(&self) -> bool {
         self.descendants.as_ref().is_none_or(|descendants| {
-            self.reap().is_alone || (descendants.has_earlier() && self.living().is_empty())
+            reap(self.group).is_alone || (descendants.has_earlier() && self.living().is_empty())
         })
     }
 
@@ -253,8 +252,12 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
     pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
         self.signal(Signal::CONT);
-        if let Some(descendants) = &self.descendants {
-            descendants.send(&[Signal::TERM, Signal::CONT], Some(self.group));
+        match &self.descendants {
+            Some(descendants) if self.ended.is_none() => {
+                descendants.send(&[Signal::TERM, Signal::CONT], Some(self.group));
+            }
+            // All have got them.
+            _ => {}
         }
     }
 
@@ -298,32 +301,14 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
                 self.follow_stop(signal);
             }
         } else if self.descendants.is_some() {
-            self.reap();
+            reap(self.group);
         }
         self.ended
     }
 
-    /// Reaps all children that have ended: the command, and those whose own parents have ended.
-    fn reap(&self) -> Reaped {
-        let mut ending = None;
-        loop {
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some((id, status))) if id == self.group => {
-                    ending = match (status.exit_status(), status.terminating_signal()) {
-                        (Some(code), _) => Some(Ending::Exited(code)),
-                        (None, signal) => signal.map(Ending::Signalled),
-                    };
-                }
-                Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return Reaped { ending, is_alone: false },
-                Err(_) => return Reaped { ending, is_alone: true },
-            }
-        }
-    }
-
     fn look_for_end(&self) -> Option<Ending> {
         if self.descendants.is_some() {
-            let Reaped { ending, is_alone } = self.reap();
+            let Reaped { ending, is_alone } = reap(self.group);
             return ending.or_else(|| is_alone.then_some(UNKNOWN));
         }
         // The child is not reaped before the supervisor is dropped, so the group's number is not
@@ -366,10 +351,7 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
             }
             return;
         }
-        // What is not in the command's group would go on while nothing watches the lock.
-        if let Some(descendants) = &self.descendants {
-            self.frozen = descendants.freeze();
-        }
+        self.freeze();
         if signal == SIGTSTP {
             self.own_stop = true;
             terminal::stop_group();
@@ -383,6 +365,18 @@ impl<'a, M: Send + 'static> Supervisor<'a, M> {
             self.terminal.lend(self.group);
         }
         self.signal(Signal::CONT);
+        self.thaw();
+    }
+
+    /// Stops all: what is not in the command's group would go on while nothing watches the lock.
+    fn freeze(&mut self) {
+        if let Some(descendants) = &self.descendants {
+            self.frozen = descendants.freeze();
+        }
+    }
+
+    /// Continues what has been stopped with [`Supervisor::freeze`].
+    fn thaw(&mut self) {
         if let Some(descendants) = &self.descendants {
             descendants.thaw(&std::mem::take(&mut self.frozen));
         }

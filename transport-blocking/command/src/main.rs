@@ -28,6 +28,7 @@ mod manual;
 mod master;
 mod output;
 mod printer;
+mod reaping;
 mod reports;
 mod run;
 #[cfg(test)]

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTSTP};
 
 use crate::arguments::Seek;
-use crate::child::{self, Ending};
+use crate::child::Ending;
 use crate::ending::{Finish, Refusal};
 use crate::output::{JsonValue, Level, Output};
 use crate::printer;
+use crate::reaping::reap_orphans;
 use crate::signals::{self, Happening, Signals};
 use crate::subject::Subject;
 use crate::terminal::{self, Terminal};
@@ -147,7 +148,7 @@ pub(crate) fn wait_for<L: Lock>(
         let next = if output.shows_progress() { Duration::from_secs(waited + 1) } else { looks_at };
         match signals.next(Some(begun + next.min(looks_at))) {
             // There is no command yet, but as process 1 we get the orphans of others.
-            Some(Happening::Signal(SIGCHLD)) => child::reap_orphans(),
+            Some(Happening::Signal(SIGCHLD)) => reap_orphans(),
             Some(Happening::Signal(SIGTSTP)) => {
                 output.clear_progress();
                 if terminal.has_job_control() {
