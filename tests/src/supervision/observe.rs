@@ -180,16 +180,18 @@ impl Watched<'_> {
             if self.named.is_none() && self.is_named() {
                 self.named = Some(now);
             }
-            if works {
-                self.worked = Some(now);
-            }
-            if self.is_held() {
+            let is_held = self.is_held();
+            if is_held {
                 self.held = Some(now);
-            } else if self.work.goes_on() && self.cell.exception().is_none() {
-                // The lock had ended before this look.
-                self.was_late |= last.elapsed() > LATE;
-                self.faults.push("it worked without the lock".to_owned());
-                return;
+            }
+            // Once the lock is over, what counts is whether anything lives after that look at it.
+            if works && (is_held || self.work.goes_on()) {
+                self.worked = Some(now);
+                if !is_held && self.cell.exception().is_none() {
+                    self.was_late |= last.elapsed() > LATE;
+                    self.faults.push("it worked without the lock".to_owned());
+                    return;
+                }
             }
             if self.ended.is_none() {
                 self.ended =
