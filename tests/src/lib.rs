@@ -19,6 +19,7 @@
 //! * [`replacing`] replaces dead masters while clients run, in the right order and in wrong ones.
 //! * [`one_try`] runs the command while another client holds the lock, also on a machine that is
 //!   kept busy.
+//! * `supervision`, on Linux, makes a table of how the command ends what it runs.
 //! * [`secrets`] checks whether any output shows a password, a token or a private key.
 //! * [`eventually()`] waits for a condition, [`Summary`] describes durations that were measured.
 //!
@@ -49,6 +50,8 @@ pub mod replacing;
 pub mod secrets;
 mod server;
 mod spawn;
+#[cfg(target_os = "linux")]
+pub mod supervision;
 mod tls;
 mod transport;
 mod tunnel;

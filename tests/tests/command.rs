@@ -13,6 +13,9 @@ mod clusters;
 mod conflicts;
 #[path = "command/demo.rs"]
 mod demo;
+#[cfg(target_os = "linux")]
+#[path = "command/descendants.rs"]
+mod descendants;
 #[path = "command/dialects.rs"]
 mod dialects;
 #[path = "command/doctor.rs"]
@@ -71,5 +74,11 @@ mod simulating;
 mod status;
 #[path = "command/status_kinds.rs"]
 mod status_kinds;
+#[cfg(target_os = "linux")]
+#[path = "command/supervision.rs"]
+mod supervision;
+#[cfg(target_os = "linux")]
+#[path = "command/unread.rs"]
+mod unread;
 #[path = "command/usage.rs"]
 mod usage;

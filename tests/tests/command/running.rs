@@ -163,6 +163,11 @@ impl Running {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal to `quorlock` alone.
     #[track_caller]
     pub(crate) fn signal(&self, signal: Signal) {

@@ -121,3 +121,49 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
 
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "runs\nstill here\n"));
 }
+
+/// Signals that end a process that does not expect them, by number: SIGALRM, SIGVTALRM, SIGXCPU,
+/// SIGIO, SIGPWR, and two real-time signals.
+#[cfg(target_os = "linux")]
+const UNEXPECTED: [i32; 7] = [14, 26, 24, 29, 30, 34, 64];
+
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn send(run: &Running, signal: i32) {
+    let status = std::process::Command::new("sh")
+        .args(["-c", &format!("kill -{signal} {}", run.id())])
+        .status()
+        .unwrap();
+    assert!(status.success(), "signal {signal}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_that_nobody_expects_goes_on_to_the_command() {
+    let masters = masters(3);
+    for signal in UNEXPECTED {
+        let mut run = start(&masters, &["--ttl", "1m"], &HOLD);
+        run.first_line();
+        send(&run, signal);
+
+        let ended = run.end_by_itself();
+
+        assert_eq!((ended.code, ended.err.as_str()), (Some(128 + signal), ""), "{signal}");
+        assert_free(&masters);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_that_nobody_expects_ends_the_wait() {
+    let masters = masters(3);
+    assert!(masters.iter().all(|master| master.set_nx(JOB, "x")));
+    for signal in UNEXPECTED {
+        let mut run = start(&masters, &[], &SHOW);
+        eventually(SOON, "it waits", || masters[0].connected_clients() > 0 && run.goes_on());
+        std::thread::sleep(Duration::from_millis(100));
+        send(&run, signal);
+        let ended = run.end_by_itself();
+        assert_eq!((ended.code, ended.out.as_str()), (Some(128 + signal), ""), "{signal}");
+    }
+}

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         ["faults", options @ ..] => faults::run(options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");
-            programs::ALL.iter().for_each(|program| println!("  {:<10} {}", program.name, program.about));
+            programs::ALL.iter().for_each(|program| println!("  {:<11} {}", program.name, program.about));
             Ok(())
         }
         [program, arguments @ ..] => programs::run(program, arguments),

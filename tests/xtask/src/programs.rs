@@ -14,7 +14,7 @@ pub(crate) struct Program {
 const TESTS: [&str; 5] = ["run", "--release", "-p", "quorlock-tests", "--example"];
 
 /// The programs without a separate entry in the help.
-pub(crate) const ALL: [Program; 9] = [
+pub(crate) const ALL: [Program; 10] = [
     Program {
         name: "busy",
         about: "how long locks take while the host is busy",
@@ -59,6 +59,11 @@ pub(crate) const ALL: [Program; 9] = [
         name: "one-try",
         about: "exit codes of quorlock run -n while another client holds the lock",
         cargo: &[TESTS[0], TESTS[2], TESTS[3], TESTS[4], "one_try"],
+    },
+    Program {
+        name: "supervision",
+        about: "the table of what quorlock run ends, and when: 1,080 cells, a few minutes",
+        cargo: &[TESTS[0], TESTS[2], TESTS[3], TESTS[4], "supervision"],
     },
 ];
 

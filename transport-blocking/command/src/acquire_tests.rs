@@ -1,6 +1,7 @@
 //! The flow of `acquire` with a scripted lock.
 
 use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
@@ -9,11 +10,31 @@ use crate::ending::Refusal;
 use crate::output::Verbosity;
 use crate::scripted::{LONG, Refusing, Scripted};
 
-fn finish<L: Lock>(resource: &str, lock: L, to: &mut impl Write) -> Finish {
+/// What was written.
+#[derive(Clone, Default)]
+struct Paper(Arc<Mutex<Vec<u8>>>);
+
+impl Paper {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no writer panics")).into_owned()
+    }
+}
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no writer panics").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn finish<L: Lock>(resource: &str, lock: L, to: impl Write + Send + 'static) -> Finish {
     finish_all(&[resource], lock, to)
 }
 
-fn finish_all<L: Lock>(words: &[&str], lock: L, to: &mut impl Write) -> Finish {
+fn finish_all<L: Lock>(words: &[&str], lock: L, to: impl Write + Send + 'static) -> Finish {
     let all = ["quorlock", "acquire", "-q", "-mredis://a"].iter().chain(words).map(std::ffi::OsString::from);
     let Ok(Subcommand::Acquire(arguments)) = parse(all, &Environment::default()) else { panic!("{words:?}") };
     let signals = Signals::install().expect("signals");
@@ -23,13 +44,13 @@ fn finish_all<L: Lock>(words: &[&str], lock: L, to: &mut impl Write) -> Finish {
 #[test]
 fn the_token_is_written_and_the_lock_left_held() {
     let lock = Scripted { fence: Some(7), ..Scripted::new(LONG) };
-    let mut written = Vec::new();
-    assert_eq!(finish("a job's", lock.clone(), &mut written), Finish::Code(0));
+    let written = Paper::default();
+    assert_eq!(finish("a job's", lock.clone(), written.clone()), Finish::Code(0));
     let expected = "export QUORLOCK_RESOURCE='a job'\\''s';\n\
          export QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN_a_20job_27s=00ff;\n\
          export QUORLOCK_FENCE=7;\nexport QUORLOCK_FENCE_a_20job_27s=7;\n\
          unset QUORLOCK_PERMIT;\nunset QUORLOCK_PERMIT_a_20job_27s;\n";
-    assert_eq!(String::from_utf8_lossy(&written), expected);
+    assert_eq!(written.text(), expected);
     assert!(lock.handed_over.get() && !lock.released.get());
 }
 
@@ -48,10 +69,10 @@ fn variables_without_a_value_are_unset() {
 
 #[test]
 fn each_resource_of_a_lock_has_its_variables() {
-    let mut written = Vec::new();
+    let written = Paper::default();
     let words = ["--also=order:7", "--also=stock", "stock"];
-    assert_eq!(finish_all(&words, Scripted::new(LONG), &mut written), Finish::Code(0));
-    let written = String::from_utf8_lossy(&written);
+    assert_eq!(finish_all(&words, Scripted::new(LONG), written.clone()), Finish::Code(0));
+    let written = written.text();
     let tokens = "export QUORLOCK_TOKEN=00ff;\nexport QUORLOCK_TOKEN_stock=00ff;\n\
          export QUORLOCK_TOKEN_order_3a7=00ff;\nunset QUORLOCK_FENCE;\n";
     assert!(
@@ -80,15 +101,37 @@ fn a_lock_whose_token_cannot_be_written_is_released() {
     for (at_once, still_ours) in [(true, Some(true)), (false, Some(true)), (true, Some(false)), (true, None)]
     {
         let lock = Scripted { still_ours, ..Scripted::new(LONG) };
-        assert_eq!(finish("job", lock.clone(), &mut Closed { at_once }), Finish::Code(74));
+        assert_eq!(finish("job", lock.clone(), Closed { at_once }), Finish::Code(74));
         assert!(lock.released.get() && !lock.handed_over.get());
     }
+}
+
+/// A pipe that is full and that nobody reads.
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        loop {
+            thread::park();
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_lock_whose_token_nobody_reads_is_given_up_when_it_ends() {
+    let lock = Scripted::new(Duration::from_millis(300));
+    assert_eq!(finish("job", lock.clone(), Full), Finish::Code(75));
+    assert!(lock.released.get() && !lock.handed_over.get());
 }
 
 #[test]
 fn a_lock_that_is_lost_before_it_is_handed_over_is_reported() {
     let lock = Scripted { lost_after: Some(Duration::ZERO), ..Scripted::new(LONG) };
-    assert_eq!(finish("job", lock.clone(), &mut Vec::new()), Finish::Code(75));
+    assert_eq!(finish("job", lock.clone(), Paper::default()), Finish::Code(75));
     assert!(!lock.handed_over.get());
 }
 
@@ -99,8 +142,8 @@ fn a_refusal_writes_nothing() {
         (Refusal::NoQuorum(String::new()), 69),
         (Refusal::Configuration(String::new()), 64),
     ] {
-        let mut written = Vec::new();
-        assert_eq!(finish("job", Refusing(Some(refusal)), &mut written), Finish::Code(code));
-        assert!(written.is_empty());
+        let written = Paper::default();
+        assert_eq!(finish("job", Refusing(Some(refusal)), written.clone()), Finish::Code(code));
+        assert!(written.text().is_empty());
     }
 }

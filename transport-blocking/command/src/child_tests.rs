@@ -11,7 +11,7 @@ fn shell(script: &str) -> [&OsStr; 3] {
 }
 
 fn start<'a>(command: &[&OsStr], signals: &'a Signals<u8>) -> Supervisor<'a, u8> {
-    Supervisor::start(command, &[("LOCKED", Some(OsStr::new("yes")))], signals, Terminal::none())
+    Supervisor::start(command, &[("LOCKED", Some(OsStr::new("yes")))], signals, Terminal::none(), None)
         .expect("started")
 }
 
@@ -48,8 +48,8 @@ fn a_command_that_cannot_be_started_is_reported_as_by_a_shell() {
     for (program, code) in
         [("/nonexistent/program", 127), ("no-such-program-anywhere", 127), ("/etc/passwd", 126), ("/", 126)]
     {
-        let error =
-            Supervisor::start(&[OsStr::new(program)], &[], &signals, Terminal::none()).expect_err(program);
+        let error = Supervisor::start(&[OsStr::new(program)], &[], &signals, Terminal::none(), None)
+            .expect_err(program);
         assert_eq!(error.exit_code(), code, "{program}: {error}");
     }
 }

@@ -12,6 +12,7 @@ use crate::arguments::{ForceReleaseArguments, Terms};
 use crate::ending::{NO_QUORUM, Refusal, SPLIT, USAGE};
 use crate::lock;
 use crate::output::{JsonValue, Level, Output, without_control};
+use crate::printer;
 use crate::status::{inspect, inspect_permits};
 
 /// Deletes the lock, if the user confirms it. Returns the exit code.
@@ -89,6 +90,8 @@ fn confirm(
         Level::Warning,
         "its holder is not notified at once, and may continue as if the lock were held",
     );
+    // The question follows the warnings.
+    printer::finish();
     let asked = write!(&stderr, "Type the name of the lock to delete it: ").and_then(|()| (&stderr).flush());
     let mut typed = String::new();
     let read = asked.and_then(|()| stdin.lock().read_line(&mut typed));

@@ -9,41 +9,62 @@ mod bootstrap;
 mod child;
 mod cluster_plan;
 mod demo;
+#[cfg(target_os = "linux")]
+mod descendants;
+#[cfg(not(target_os = "linux"))]
+#[path = "descendants/elsewhere.rs"]
+mod descendants;
 mod doctor;
 mod duration;
 mod ending;
+#[cfg(target_os = "linux")]
+mod first;
 mod force_release;
 mod handed_over;
 mod json;
+mod launch;
 mod lock;
 mod manual;
 mod master;
 mod output;
+mod printer;
+mod reaping;
+mod reports;
 mod run;
 #[cfg(test)]
 mod scripted;
+mod set_user_id;
 mod signals;
 mod simulate;
 mod status;
 mod subject;
 mod terminal;
 mod waiting;
+mod work;
 
 use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::arguments::{AcquireArguments, Environment, Instead, RunArguments, Subcommand};
+use crate::descendants::Descendants;
 use crate::ending::{Finish, SYSTEM, USAGE};
 use crate::lock::Renewal;
-use crate::output::{Level, Output, Verbosity};
+use crate::output::{Level, Output, Stdout, Verbosity};
 use crate::signals::Signals;
 use crate::terminal::Terminal;
 
 const UNVERIFIED: &str = "--tls-insecure: the masters' certificates are not verified; \
                           name their issuer with --cacert instead";
 
+const UNKNOWN_CHILDREN: &str = "--wait-for-children needs Linux, with the /proc of this PID namespace: without it, what \
+                                the command starts is not known";
+
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(code) = first::become_command(std::env::args_os()) {
+        return ExitCode::from(code);
+    }
     let environment = Environment::of_process();
     let done = match arguments::parse(std::env::args_os(), &environment) {
         Ok(mut subcommand) => {
@@ -55,16 +76,17 @@ fn main() -> ExitCode {
         Err(Instead::Print(text)) => Ok(Finish::Code(output::print(&text, 0))),
         Err(Instead::Refuse(sentence)) => Ok(refuse(&sentence)),
     };
-    match done {
-        Ok(Finish::Code(code)) => ExitCode::from(code),
-        Ok(Finish::Interrupted { group }) => {
+    let finish = done.unwrap_or_else(|error| {
+        plainly(&format!("signals cannot be received: {error}"));
+        Finish::Code(SYSTEM)
+    });
+    printer::finish();
+    match finish {
+        Finish::Code(code) => ExitCode::from(code),
+        Finish::Interrupted { group } => {
             terminal::die_of_interrupt(group);
             // Not reached unless the system refuses; 130 is how a shell would show it.
             ExitCode::from(130)
-        }
-        Err(error) => {
-            plainly(&format!("signals cannot be received: {error}"));
-            ExitCode::from(SYSTEM)
         }
     }
 }
@@ -116,11 +138,15 @@ fn plainly(sentence: &str) {
 fn run(arguments: &RunArguments, output: &Output) -> io::Result<Finish> {
     let signals = Signals::install()?;
     let terminal = Terminal::open();
+    let descendants = Descendants::begin();
+    if arguments.wait_for_children && descendants.is_none() {
+        return Ok(refuse(UNKNOWN_CHILDREN));
+    }
     let longest = arguments.max_hold.unwrap_or(Duration::MAX);
     let renewal = (!arguments.no_renew).then_some(Renewal { longest, heal: arguments.heal });
     let seek = &arguments.seek;
     Ok(match lock::begin(arguments.terms(), seek, renewal, "quorlock-run", signals.notifier()) {
-        Ok(lock) => run::run(arguments, lock, &signals, terminal, output),
+        Ok(lock) => run::run(arguments, lock, &signals, terminal, descendants, output),
         Err(refusal) => Finish::Code(refusal.tell_about(&seek.claim.subject().fields([]), output)),
     })
 }
@@ -130,7 +156,7 @@ fn acquire(arguments: &AcquireArguments, output: &Output) -> io::Result<Finish> 
     let terminal = Terminal::open();
     let seek = &arguments.seek;
     Ok(match lock::begin(arguments.terms(), seek, None, "quorlock-acquire", signals.notifier()) {
-        Ok(lock) => acquire::acquire(arguments, lock, &signals, &terminal, output, &mut io::stdout().lock()),
+        Ok(lock) => acquire::acquire(arguments, lock, &signals, &terminal, output, Stdout),
         Err(refusal) => Finish::Code(refusal.tell_about(&seek.claim.subject().fields([]), output)),
     })
 }

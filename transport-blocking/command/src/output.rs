@@ -1,14 +1,16 @@
 //! The messages of `quorlock`. They go to standard error only, because standard output belongs to
-//! the command that it runs.
+//! the command that it runs. No message is waited for: see [`printer`].
 
-use std::io::{ErrorKind, IsTerminal, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 
+use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use serde::{Serialize, Serializer};
 
 use crate::ending::UNWRITTEN;
 use crate::json;
+use crate::printer::{self, Line};
 use crate::terminal::own_group;
 
 /// How much is printed.
@@ -70,16 +72,14 @@ pub(crate) struct Output {
     /// Whether a progress line may be shown: on a terminal that understands it, unless JSON is
     /// requested.
     progress: bool,
-    /// Whether a progress line is shown now.
-    shown: AtomicBool,
 }
 
 impl Output {
     /// Returns the output that the options describe.
     pub(crate) fn new(verbosity: Verbosity, json: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let progress = verbosity != Verbosity::Quiet && !json && !dumb && std::io::stderr().is_terminal();
-        Self { verbosity, json, progress, shown: AtomicBool::new(false) }
+        let progress = verbosity != Verbosity::Quiet && !json && !dumb && io::stderr().is_terminal();
+        Self { verbosity, json, progress }
     }
 
     /// Whether [`Output::progress`] shows anything, so that a caller need not wake up for it
@@ -99,16 +99,18 @@ impl Output {
         if !self.says(level) {
             return;
         }
-        self.clear_progress();
-        let line =
-            if self.json { json::line(&Record { event, level, text, fields }) } else { plain_line(text) };
-        write(&line);
+        let (text, missing): (_, fn(u64) -> String) = if self.json {
+            (json::line(&Record { event, level, text, fields }), missing_as_json)
+        } else {
+            (plain_line(text), |number| plain_line(&missing_text(number)))
+        };
+        printer::say(Line { text, missing });
     }
 
     /// Shows `text` as a line that the next one replaces; not in a pipe, nor from the background,
     /// where it would be written over what others show.
     pub(crate) fn progress(&self, text: &str) {
-        let stderr = std::io::stderr();
+        let stderr = io::stderr();
         if !self.progress || !tcgetpgrp(&stderr).is_ok_and(|foreground| Some(foreground) == own_group()) {
             return;
         }
@@ -117,14 +119,13 @@ impl Output {
         let columns = if columns == 0 { 80 } else { columns };
         // A line as wide as the terminal would wrap, and then only its end would be replaced.
         let fitting: String = plain_line(text).trim_end().chars().take(columns.saturating_sub(1)).collect();
-        self.shown.store(true, Ordering::Relaxed);
-        write(&format!("\r{fitting}\x1b[K"));
+        printer::show(fitting);
     }
 
     /// Removes the progress line.
     pub(crate) fn clear_progress(&self) {
-        if self.shown.swap(false, Ordering::Relaxed) {
-            write("\r\x1b[K");
+        if self.progress {
+            printer::hide();
         }
     }
 
@@ -139,10 +140,25 @@ impl Output {
     }
 }
 
+fn missing_text(number: u64) -> String {
+    format!("{number} messages are missing here, because standard error was not read for a while")
+}
+
+fn missing_as_json(number: u64) -> String {
+    let fields = [("missing", JsonValue::Number(number))];
+    let (event, level, text) = ("messages_missing", Level::Warning, &missing_text(number));
+    json::line(&Record { event, level, text, fields: &fields })
+}
+
 /// Prints the result `text` of a subcommand on standard output, and returns the exit code. A reader
 /// that does not read it to the end changes nothing.
+///
+/// This waits until the result is read. A subcommand with a result holds no lock, is connected to
+/// no master by then, and is ended by signals as any program is.
 pub(crate) fn print(text: &str, code: u8) -> u8 {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    // Warnings come first.
+    printer::finish();
+    match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             let sentence = format!("standard output cannot be written: {error}");
             Output::new(Verbosity::Normal(0), false).message(Level::Error, &sentence);
@@ -152,10 +168,33 @@ pub(crate) fn print(text: &str, code: u8) -> u8 {
     }
 }
 
-/// One write for the whole line, so that lines of several processes do not mix. If the reader has
-/// gone, errors are ignored.
-fn write(line: &str) {
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+/// Standard output as it is, without a buffer. Unlike that of the standard library, it fails if it
+/// was closed when the process was started.
+#[derive(Debug)]
+pub(crate) struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let stdout = io::stdout();
+        if was_closed(&stdout)? {
+            return Err(io::Error::other("it is closed, or is /dev/null opened for reading and writing"));
+        }
+        Ok(rustix::io::write(stdout, bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether a standard stream was probably closed when the process was started. The standard library
+/// has then opened `/dev/null` in its place, for reading and writing. What is written there is lost
+/// in any case; a shell's `>/dev/null`, for writing only, means that it is to be.
+fn was_closed(stream: impl AsFd) -> rustix::io::Result<bool> {
+    let is_both = fcntl_getfl(&stream)? & OFlags::RWMODE == OFlags::RDWR;
+    let device = |file: Stat| (file.st_mode, file.st_rdev);
+    Ok(is_both
+        && stat("/dev/null").is_ok_and(|null| fstat(&stream).is_ok_and(|file| device(null) == device(file))))
 }
 
 /// The line for people.

@@ -1,6 +1,7 @@
 //! `quorlock run`: take the lock, run the command, release the lock.
 //!
-//! One thread makes all decisions, which are in this file.
+//! One thread makes all decisions, which are in this file. It waits for nothing but its own queue,
+//! and for the release of the lock, which takes a bounded time: another thread prints what it says.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,33 +9,34 @@ use std::time::{Duration, Instant};
 
 use crate::arguments::{Environment, RunArguments};
 use crate::child::{Ending, Step, Supervisor};
-use crate::duration::spoken;
+use crate::descendants::Descendants;
 use crate::ending::{Finish, LOST};
 use crate::output::{Level, Output};
-use crate::signals::{self, Signals};
-use crate::subject::Subject;
+use crate::reports::{Cause, Report};
+use crate::signals::Signals;
 use crate::terminal::Terminal;
-use crate::waiting::{Changed, Hold, Lock, Released, Standing, milliseconds, wait_for};
+use crate::waiting::{Changed, Hold, Lock, NAP, Released, Standing, wait_for};
+use crate::work::Work;
 
-/// The longest sleep while the lock is held. [`Instant`] does not count the time in which the
-/// machine is suspended, so no single sleep may be long: after a resume the lock's own clock must
-/// be read soon.
-const NAP: Duration = Duration::from_secs(1);
+/// How long what the command started may take to end by itself after it, before it is said to go
+/// on: a `tee` that has read the last line, for example.
+const SETTLES: Duration = Duration::from_millis(100);
 
-/// Why the command is being ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    Lost,
-    RunsOut,
-    MaxHold,
-}
+/// How many walks over all descendants their end takes at most, as a rule: two to stop them, one to
+/// kill them, and one to see that none is left.
+const WALKS_TO_KILL: u32 = 4;
 
-/// Acquires `lock`, runs the command under it and releases it.
+/// How often those that are waited for are named.
+const NAMES_EACH: Duration = Duration::from_secs(60);
+
+/// Acquires `lock`, runs the command under it and releases it. Without `descendants`, only the
+/// command's process group is supervised.
 pub(crate) fn run<L: Lock>(
     arguments: &RunArguments,
     lock: L,
     signals: &Signals<Changed>,
     terminal: Terminal,
+    descendants: Option<Descendants>,
     output: &Output,
 ) -> Finish {
     let hold = match wait_for(&arguments.seek, lock, signals, &terminal, output) {
@@ -46,10 +48,14 @@ pub(crate) fn run<L: Lock>(
     let mut additions = vec![(Environment::RESOURCE, Some(OsStr::from_bytes(claim.as_bytes())))];
     additions.extend(variables.iter().map(|(name, value)| (name.as_str(), value.as_deref().map(OsStr::new))));
     let command = arguments.command();
-    match Supervisor::start(&command, &additions, signals, terminal) {
+    let report = Report::new(arguments, output);
+    report.before_start(&command, descendants.is_some());
+    match Supervisor::start(&command, &additions, signals, terminal, descendants) {
         Ok(supervisor) => {
-            let subject = claim.subject();
-            Holding { arguments, subject, hold, supervisor, output, begun: Instant::now() }.until_the_end()
+            report.started(supervisor.id());
+            let work = Work::new(supervisor, report);
+            let begun = Instant::now();
+            Holding { arguments, hold, work, begun, cause: None, walk: None }.until_the_end()
         }
         Err(error) => {
             let program = command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
@@ -63,44 +69,78 @@ pub(crate) fn run<L: Lock>(
 /// The command is running and the lock is held.
 struct Holding<'a, H> {
     arguments: &'a RunArguments,
-    subject: Subject,
     hold: H,
-    supervisor: Supervisor<'a, Changed>,
-    output: &'a Output,
+    work: Work<'a>,
     begun: Instant,
+    /// Why all is being ended.
+    cause: Option<Cause>,
+    /// How long it takes to find all, once that is known.
+    walk: Option<Duration>,
 }
 
 impl<H: Hold> Holding<'_, H> {
     fn until_the_end(mut self) -> Finish {
-        self.tell(Level::Info, "started", &format!("the command runs as process {}", self.supervisor.id()));
-        let mut cause = None;
-        let mut killed = false;
         let ending = loop {
-            let standing = self.hold.standing();
-            if cause.is_none() {
-                cause = self.cause_to_end(standing);
-                if let Some(cause) = cause {
-                    // Act first and print later: a write to a full pipe may block.
-                    self.supervisor.terminate();
-                    self.hold.stop_renewal();
-                    self.tell_cause(cause);
-                }
-            }
-            if cause.is_some() && !killed && standing.remaining <= self.kill_margin() {
-                self.supervisor.kill();
-                killed = true;
-                self.tell(Level::Warning, "killed", "the command got SIGKILL, because the lock runs out");
-            }
-            match self.supervisor.wait(Some(Instant::now() + self.nap(standing, cause, killed))) {
+            let nap = self.act();
+            match self.work.supervisor.wait(Some(Instant::now() + nap)) {
                 Step::Ended(ending) => break ending,
-                Step::PassedOn(signal) => {
-                    let text = format!("passed {} on to the command", signals::name(signal));
-                    self.tell(Level::Debug, "signal", &text);
-                }
+                Step::PassedOn { signal, refused } => self.work.report.passed_on(signal, refused),
                 Step::Continued | Step::Message(Changed) | Step::Deadline => {}
             }
         };
-        self.finish(ending, cause)
+        self.until_the_rest_has_ended();
+        self.finish(ending)
+    }
+
+    /// The command has ended. Waits for what it started if it is to be waited for, and ends it if
+    /// it must end.
+    fn until_the_rest_has_ended(&mut self) {
+        let waits_for_children = self.arguments.wait_for_children;
+        let begun = Instant::now();
+        let mut names_at = begun + NAMES_EACH;
+        loop {
+            let nap = self.act();
+            if self.cause.is_some() && (self.work.is_killing() || !waits_for_children) {
+                return self.work.end_rest(Instant::now() + self.hold.standing().remaining);
+            }
+            if self.work.supervisor.is_alone() {
+                return;
+            }
+            let now = Instant::now();
+            if !waits_for_children && now >= begun + SETTLES {
+                return self.work.report.left_behind(&self.work.supervisor.living());
+            }
+            if now >= names_at {
+                names_at = now + NAMES_EACH;
+                self.work.report.waits_for(&self.work.supervisor.living());
+            }
+            let until = if waits_for_children { now + nap } else { begun + SETTLES.min(nap) };
+            if let Step::PassedOn { signal, refused } = self.work.supervisor.wait_for_rest(Some(until)) {
+                self.work.report.passed_on(signal, refused);
+            }
+        }
+    }
+
+    /// Does what the time and the state of the lock require. Returns how long the thread may sleep
+    /// if nothing happens.
+    fn act(&mut self) -> Duration {
+        let standing = self.hold.standing();
+        let is_late = !standing.remaining.is_zero() && standing.remaining <= self.late();
+        if self.walk.is_none() && is_late {
+            self.walk = Some(self.work.supervisor.time_to_find());
+        }
+        if self.cause.is_none() {
+            self.cause = self.cause_to_end(standing);
+            if let Some(cause) = self.cause {
+                self.work.supervisor.terminate();
+                self.hold.stop_renewal();
+                self.work.report.cause(cause);
+            }
+        }
+        if self.cause.is_some() && standing.remaining <= self.kill_margin() {
+            self.work.kill();
+        }
+        self.nap(standing).min(self.work.look())
     }
 
     /// Whether the command must end now, and why.
@@ -116,98 +156,60 @@ impl<H: Hold> Holding<'_, H> {
         }
     }
 
-    /// How long before validity ends the command is killed: time for the system to do it even if it
-    /// is busy.
+    /// How long before validity ends all are killed: time for the system to do it even if it is
+    /// busy, and for the walks that find them.
     fn kill_margin(&self) -> Duration {
-        (self.arguments.seek.ttl / 20).min(Duration::from_millis(100))
+        let walks = self.walk.map_or(Duration::ZERO, |walk| WALKS_TO_KILL * walk);
+        (self.arguments.seek.ttl / 20).min(Duration::from_millis(100)) + walks
+    }
+
+    /// What remains of the lock when it must be known how long a walk takes. While renewals
+    /// succeed, it does not come to that, and there are no walks. Grace begins later.
+    fn late(&self) -> Duration {
+        self.arguments.seek.ttl / 2
     }
 
     /// How long the thread may sleep if nothing happens.
-    fn nap(&self, standing: Standing, cause: Option<Cause>, killed: bool) -> Duration {
-        let until = if killed {
-            NAP
-        } else if cause.is_some() {
-            standing.remaining.saturating_sub(self.kill_margin())
-        } else {
-            let until_grace =
-                standing.remaining.saturating_sub(self.arguments.grace().max(self.kill_margin()));
-            let until_max_hold =
+    fn nap(&self, standing: Standing) -> Duration {
+        if self.work.is_killing() {
+            return NAP;
+        }
+        let (mut remains, mut until) = (self.kill_margin(), NAP);
+        if self.cause.is_none() {
+            remains = remains.max(self.arguments.grace());
+            until =
                 self.arguments.max_hold.map_or(NAP, |longest| longest.saturating_sub(self.begun.elapsed()));
-            until_grace.min(until_max_hold)
-        };
-        until.min(NAP)
+        }
+        if self.walk.is_none() {
+            remains = remains.max(self.late());
+        }
+        standing.remaining.saturating_sub(remains).min(until).min(NAP)
     }
 
     /// Releases the lock after the command has ended.
-    fn finish(mut self, ending: Ending, cause: Option<Cause>) -> Finish {
+    fn finish(mut self, ending: Ending) -> Finish {
         let standing = self.hold.standing();
-        let mut lost = cause.is_some();
-        if cause.is_none() && (standing.lost || standing.remaining.is_zero()) {
-            lost = true;
-            self.tell_cause(Cause::Lost);
-        }
-        if lost {
+        if self.cause.is_none() && (standing.lost || standing.remaining.is_zero()) {
+            self.cause = Some(Cause::Lost);
+            self.work.report.cause(Cause::Lost);
             // Processes that the command left behind must not continue without the lock.
-            self.supervisor.kill();
+            self.work.end_rest(Instant::now());
         }
-        let code = ending.exit_code();
-        let ended = match ending {
-            Ending::Exited(_) => format!("the command exited with code {code}"),
-            Ending::Signalled(signal) => format!("{} ended the command", signals::name(signal)),
-        };
-        self.tell(Level::Info, "ended", &ended);
-        let interrupted = self.supervisor.interrupted_at_terminal();
-        let (name, fields) = (&self.subject.name, self.subject.fields([]));
-        match self.hold.release(self.arguments.at_least) {
-            Released::Ours => {
-                self.output.record(Level::Info, "released", &format!("released {name}"), &fields);
-            }
-            Released::Kept(left) => {
-                let text = format!("released {name}, and others are kept out for {} more", spoken(left));
-                let fields = self.subject.fields([("kept_ms", milliseconds(left))]);
-                self.output.record(Level::Info, "released", &text, &fields);
-            }
-            // If the lock is known to be lost already, the masters only confirm it.
-            Released::NotOurs(text) if lost => self.output.record(Level::Info, "released", &text, &fields),
-            Released::NotOurs(text) => {
-                lost = true;
-                self.output.record(Level::Error, "lost", &text, &fields);
-            }
-            Released::Unknown(text) => {
-                self.output.record(Level::Warning, "release_unconfirmed", &text, &fields);
-            }
+        self.work.report.ended(ending);
+        let is_known = self.cause.is_some();
+        let released = self.hold.release(self.arguments.at_least);
+        let lost = is_known || matches!(released, Released::NotOurs(_));
+        self.work.report.released(released, is_known);
+        if lost && !is_known {
+            self.work.end_rest(Instant::now());
         }
         if lost {
             Finish::Code(LOST)
-        } else if interrupted {
+        } else if self.work.supervisor.interrupted_at_terminal() {
             Finish::Interrupted { group: true }
         } else {
-            Finish::Code(code)
+            Finish::Code(ending.exit_code())
         }
-    }
-
-    fn tell_cause(&self, cause: Cause) {
-        let name = &self.subject.name;
-        let (event, text) = match cause {
-            Cause::Lost => ("lost", format!("{name} was lost, so the command is ended")),
-            Cause::RunsOut if self.arguments.no_renew => (
-                "runs_out",
-                format!("{name} is about to expire and is not renewed (--no-renew), so the command is ended"),
-            ),
-            Cause::RunsOut => (
-                "runs_out",
-                format!("{name} could not be renewed and is about to expire, so the command is ended"),
-            ),
-            Cause::MaxHold => (
-                "max_hold",
-                format!("{name} has been held for as long as --max-hold allows, so the command is ended"),
-            ),
-        };
-        self.tell(Level::Error, event, &text);
-    }
-
-    fn tell(&self, level: Level, event: &str, text: &str) {
-        self.output.record(level, event, text, &self.subject.fields([]));
     }
 }
 

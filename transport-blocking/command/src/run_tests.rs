@@ -15,7 +15,7 @@ fn finish<L: Lock>(options: &[&str], script: &str, lock: L) -> (Finish, Duration
     let signals = Signals::install().expect("signals");
     let begun = Instant::now();
     let output = Output::new(Verbosity::Quiet, false);
-    (run(&arguments, lock, &signals, Terminal::none(), &output), begun.elapsed())
+    (run(&arguments, lock, &signals, Terminal::none(), None, &output), begun.elapsed())
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_command_that_does_not_exist_leaves_no_lock() {
     let signals = Signals::install().expect("signals");
     let lock = Scripted::new(LONG);
     let output = Output::new(Verbosity::Quiet, false);
-    assert_eq!(run(&arguments, lock.clone(), &signals, Terminal::none(), &output), Finish::Code(127));
+    assert_eq!(run(&arguments, lock.clone(), &signals, Terminal::none(), None, &output), Finish::Code(127));
     assert!(lock.released.get());
 }
 

@@ -2,18 +2,48 @@
 //! thread that decides.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Instant;
 
 use nix::sys::signal::{SigSet, Signal as MaskSignal};
+use rustix::process::Signal;
 use signal_hook::consts::{
-    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
+    SIGABRT, SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP,
+    SIGTSTP, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
 };
 
 /// Signals that are passed on to the command, unless the process that started `quorlock` had them
-/// ignored.
-const PASSED_ON: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH];
+/// ignored. With those of [`of_this_system`] they are all that would end or stop `quorlock`, except
+/// for SIGKILL and SIGSTOP, which cannot be caught, for the faults SIGBUS, SIGFPE, SIGILL and
+/// SIGSEGV, after which no code can go on, and for those below.
+///
+/// The command may end by one that it does not expect, as it would without `quorlock`.
+const PASSED_ON: [i32; 16] = [
+    SIGABRT, SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGUSR1,
+    SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU,
+];
+
+/// Signals that are caught and mean nothing to the command. SIGXFSZ: `quorlock` itself wrote a
+/// message to a file that is as large as a limit allows, and now the write fails.
+const DROPPED: [i32; 1] = [SIGXFSZ];
+
+/// Signals of this system that are passed on, too.
+#[cfg(target_os = "linux")]
+fn of_this_system() -> impl Iterator<Item = i32> {
+    use nix::libc;
+
+    let few = [libc::SIGPWR, libc::SIGSTKFLT];
+    few.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
+}
+
+/// Signals of this system that are passed on, too.
+#[cfg(not(target_os = "linux"))]
+fn of_this_system() -> impl Iterator<Item = i32> {
+    std::iter::empty()
+}
 
 /// Something that the deciding thread must look at.
 #[derive(Debug)]
@@ -46,6 +76,9 @@ impl<M> Notifier<M> {
 pub(crate) struct Signals<M> {
     sender: Sender<Happening<M>>,
     receiver: Receiver<Happening<M>>,
+    /// The last signal that asked to end, or 0. The handler itself sets it, so that it is known
+    /// before the signal has gone through the thread and the queue.
+    asked_to_end: Arc<AtomicUsize>,
     inherited: SigSet,
     ours: SigSet,
 }
@@ -66,18 +99,30 @@ impl<M: Send + 'static> Signals<M> {
         ours.thread_set_mask()?;
 
         let ignored = ignored_signals();
-        let caught = PASSED_ON.into_iter().filter(|signal| !ignored.contains(signal));
-        let mut signals = signal_hook::iterator::Signals::new(caught.chain([SIGCHLD, SIGCONT]))?;
+        let all = PASSED_ON.into_iter().chain(of_this_system()).chain(DROPPED);
+        let caught: Vec<_> = all.filter(|signal| !ignored.contains(signal)).collect();
+        let asked_to_end = Arc::default();
+        for signal in caught.iter().filter(|signal| asks_to_end(**signal)) {
+            let value = usize::try_from(*signal).unwrap_or_default();
+            signal_hook::flag::register_usize(*signal, Arc::clone(&asked_to_end), value)?;
+        }
+        let caught = caught.into_iter().chain([SIGCHLD, SIGCONT]);
+        let mut signals = signal_hook::iterator::Signals::new(caught)?;
         let (sender, receiver) = channel();
         let to_queue = sender.clone();
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            for signal in signals.forever() {
+            for signal in signals.forever().filter(|signal| !DROPPED.contains(signal)) {
                 if to_queue.send(Happening::Signal(signal)).is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Self { sender, receiver, inherited, ours })
+        Ok(Self { sender, receiver, asked_to_end, inherited, ours })
+    }
+
+    /// The last signal that asked to end, even if it is still on its way to [`Signals::next`].
+    pub(crate) fn asked_to_end(&self) -> Option<i32> {
+        i32::try_from(self.asked_to_end.load(Ordering::SeqCst)).ok().filter(|signal| *signal != 0)
     }
 
     /// Returns a sender for other threads.
@@ -101,9 +146,23 @@ impl<M: Send + 'static> Signals<M> {
     }
 }
 
-/// Whether `signal` asks `quorlock` to end while there is no command to pass it on to.
+/// Whether `signal` asks `quorlock` to end while there is no command to pass it on to. Those that
+/// programs give a meaning of their own do not.
 pub(crate) fn asks_to_end(signal: i32) -> bool {
-    matches!(signal, SIGHUP | SIGINT | SIGQUIT | SIGTERM)
+    !matches!(signal, SIGCHLD | SIGCONT | SIGTSTP | SIGUSR1 | SIGUSR2 | SIGWINCH)
+        && !DROPPED.contains(&signal)
+}
+
+/// The signal with this number, to be sent.
+#[cfg(target_os = "linux")]
+pub(crate) fn numbered(number: i32) -> Option<Signal> {
+    rustix_libc_wrappers::process::SignalExt::from_raw(number)
+}
+
+/// The signal with this number, to be sent.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn numbered(number: i32) -> Option<Signal> {
+    Signal::from_named_raw(number)
 }
 
 /// The name of `signal`, or its number.

@@ -5,12 +5,14 @@
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTSTP};
+use signal_hook::consts::{SIGCHLD, SIGINT, SIGTSTP};
 
 use crate::arguments::Seek;
 use crate::child::Ending;
 use crate::ending::{Finish, Refusal};
 use crate::output::{JsonValue, Level, Output};
+use crate::printer;
+use crate::reaping::reap_orphans;
 use crate::signals::{self, Happening, Signals};
 use crate::subject::Subject;
 use crate::terminal::{self, Terminal};
@@ -21,6 +23,11 @@ const LOOKS_EACH: Duration = Duration::from_secs(5);
 /// How often a missing quorum is reported again. Smaller: long logs. Larger: a log's last lines may
 /// not have it.
 const REPORTS_EACH: Duration = Duration::from_secs(60);
+
+/// The longest sleep while the lock is held. [`Instant`] does not count the time in which the
+/// machine is suspended, so no single sleep may be long: after a resume the lock's own clock must
+/// be read soon.
+pub(crate) const NAP: Duration = Duration::from_secs(1);
 
 /// The message of the lock's threads to the deciding thread: something has changed, check again.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +121,11 @@ pub(crate) fn wait_for<L: Lock>(
             output.clear_progress();
             return match outcome {
                 Ok(mut hold) => {
+                    // The request to end may have come before the grant, and is looked at last.
+                    if let Some(signal) = signals.asked_to_end() {
+                        let _ = hold.release(None);
+                        return Err(interrupted(signal, &subject, terminal, output));
+                    }
                     tell_acquired(&subject, &mut hold, output);
                     Ok(hold)
                 }
@@ -135,26 +147,35 @@ pub(crate) fn wait_for<L: Lock>(
         }
         let next = if output.shows_progress() { Duration::from_secs(waited + 1) } else { looks_at };
         match signals.next(Some(begun + next.min(looks_at))) {
+            // There is no command yet, but as process 1 we get the orphans of others.
+            Some(Happening::Signal(SIGCHLD)) => reap_orphans(),
             Some(Happening::Signal(SIGTSTP)) => {
                 output.clear_progress();
                 if terminal.has_job_control() {
+                    // The shell writes where the progress line is. This does not wait for long.
+                    printer::finish();
                     terminal::stop_self();
                 }
             }
             Some(Happening::Signal(signal)) if signals::asks_to_end(signal) => {
                 output.clear_progress();
                 lock.cancel();
-                let text = format!("{} while waiting for {name}", signals::name(signal));
-                output.record(Level::Info, "interrupted", &text, &subject.fields([]));
-                // The terminal sent it to our whole group, so we need not pass it on.
-                return Err(if signal == SIGINT && terminal.is_ours() {
-                    Finish::Interrupted { group: false }
-                } else {
-                    Finish::Code(Ending::Signalled(signal).exit_code())
-                });
+                return Err(interrupted(signal, &subject, terminal, output));
             }
             _ => {}
         }
+    }
+}
+
+/// Reports that `signal` ended the wait. Returns how to end.
+fn interrupted(signal: i32, subject: &Subject, terminal: &Terminal, output: &Output) -> Finish {
+    let text = format!("{} while waiting for {}", signals::name(signal), subject.name);
+    output.record(Level::Info, "interrupted", &text, &subject.fields([]));
+    // The terminal sent it to our whole group, so we need not pass it on.
+    if signal == SIGINT && terminal.is_ours() {
+        Finish::Interrupted { group: false }
+    } else {
+        Finish::Code(Ending::Signalled(signal).exit_code())
     }
 }
 
@@ -181,3 +202,7 @@ fn tell_acquired(subject: &Subject, hold: &mut impl Hold, output: &Output) {
 pub(crate) fn milliseconds(span: Duration) -> JsonValue<'static> {
     JsonValue::Number(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+#[path = "waiting_tests.rs"]
+mod tests;

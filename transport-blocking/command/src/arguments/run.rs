@@ -44,6 +44,10 @@ pub(crate) struct RunArguments {
     /// shorter
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     grace: Option<Duration>,
+    /// Keep the lock until all processes that COMMAND started have ended, not only COMMAND itself,
+    /// as flock does. Linux only
+    #[arg(long)]
+    pub(crate) wait_for_children: bool,
     /// Let renewals put the lock back on masters that lost it
     #[arg(long, conflicts_with = "no_renew")]
     pub(crate) heal: bool,
