@@ -15,7 +15,7 @@ const fn ms(millis: u64) -> Duration {
 /// Separates its random choices from those of the plan that it changes.
 const HANDOVERS: u64 = 0x6861_6e64_6564_6f76;
 
-/// So long that a key which is left outlives the run.
+/// A key that is left outlives the run.
 const LIFE: Duration = Duration::from_secs(40);
 
 impl Plan {

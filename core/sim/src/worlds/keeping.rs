@@ -64,8 +64,8 @@ impl State {
             })
     }
 
-    /// Whether the primary of a group is the replica of another group's. Then no server of the group
-    /// votes, and a promotion begins a quarantine.
+    /// Whether the primary of a group is the replica of another group's. Then no server of the
+    /// group votes, and a promotion begins a quarantine.
     fn is_being_rebuilt(&self, group: usize) -> bool {
         let primary = self.groups.named.get(group).and_then(|primary| self.masters.get(*primary));
         let followed = primary.and_then(|node| node.part.follows());

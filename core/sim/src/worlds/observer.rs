@@ -200,8 +200,8 @@ impl Observer {
         }
     }
 
-    /// A master that is told that nothing can be locked yet votes at once. If that is not true, this
-    /// is outside all assumptions.
+    /// A master that is told that nothing can be locked yet votes at once. If that is not true,
+    /// this is outside all assumptions.
     pub(super) fn look_at_opening(&mut self, master: usize, command: &Command, answer: &[u8], now: TrueTime) {
         if command.kind() != CommandKind::Open || answer != b":1\r\n" {
             return;

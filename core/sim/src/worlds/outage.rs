@@ -28,8 +28,8 @@ impl Outages {
         Self { longest: None, opened: false, masters: vec![Outage::default(); masters] }
     }
 
-    /// Clients have the guard on. `clocks` are the present times of the masters' clocks, and whether
-    /// each is a master from the beginning.
+    /// Clients have the guard on. `clocks` are the present times of the masters' clocks, and
+    /// whether each is a master from the beginning.
     pub(super) fn guard(&mut self, longest: Duration, clocks: impl Iterator<Item = (u64, bool)>) {
         let longest = nanos(longest);
         if self.longest.replace(longest).is_some() {

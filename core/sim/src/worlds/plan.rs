@@ -20,8 +20,8 @@ pub struct ClientPlan {
     pub gain_ppm: i32,
     /// Whether it waits fairly for the locks of one resource.
     pub is_fair: bool,
-    /// Whether its two tasks are one [`Owner`](quorlock_core::front::Owner): a lock that one of them
-    /// holds is granted to the other one, too.
+    /// Whether its two tasks are one [`Owner`](quorlock_core::front::Owner): a lock that one of
+    /// them holds is granted to the other one, too.
     pub is_owner: bool,
     /// Whether its keys have a [prefix](quorlock_core::ConfigBuilder::prefix). Then it does not
     /// exclude clients without one, and gets none of the locks that these hand over.

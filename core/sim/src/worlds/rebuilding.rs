@@ -59,7 +59,7 @@ impl Plan {
     /// Lets locks have several handles and several holders.
     pub(super) fn widen(&mut self, random: &mut Random) {
         if random.one_in(4) {
-            // So long that a forgotten waiter is noticed.
+            // A forgotten waiter is noticed before it gives up.
             for step in self.steps_mut().flatten() {
                 if let Step::Lock { timeout, .. } | Step::LockAll { timeout, .. } = step {
                     *timeout = ms(15_000);
@@ -108,7 +108,7 @@ impl Plan {
         }
     }
 
-    /// Gives keys so long lives that those of a snapshot are still alive when it is restored, while
+    /// Gives keys long lives, so that those of a snapshot are still alive when it is restored, while
     /// locks are held for a short time.
     pub(super) fn live_for(&mut self, life: Duration) {
         for step in self.steps_mut().flatten() {

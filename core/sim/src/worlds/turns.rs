@@ -193,8 +193,9 @@ impl State {
         id == Some(node.model.replication_id()) && opens.is_some_and(|opens| clock.as_millis() >= opens)
     }
 
-    /// Whether a master has no key of these resources but their counters: neither a holder's, nor the
-    /// mark of a waiting writer, nor a queue. A lock that could be shared does not count as free.
+    /// Whether a master has no key of these resources but their counters: neither a holder's, nor
+    /// the mark of a waiting writer, nor a queue. A lock that could be shared does not count as
+    /// free.
     fn is_free(&self, node: &MasterNode, targets: &Targets) -> bool {
         let clock = Duration::from_nanos(node.clock.read(self.now));
         let mut keys = node.model.keys(clock).map(|held| held.key);
