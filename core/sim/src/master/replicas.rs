@@ -179,6 +179,11 @@ impl Master {
         attached.filter(|replica| replica.heard != Heard::NotYet).filter(is_behind_it).count()
     }
 
+    /// Returns how many replicas have sent an acknowledgement lately: those that scripts count.
+    pub fn followed_by(&self, now: Duration) -> usize {
+        self.conditions.replicas.following(millis(now))
+    }
+
     /// Returns whether the server is a replica.
     pub fn is_replica(&self) -> bool {
         self.conditions.role == Role::Replica

@@ -314,9 +314,12 @@ impl State {
         let is_following =
             |node: &MasterNode| node.part.follows == Some(server) && node.part.applied.is_some();
         let mut nodes = members.filter_map(|member| Some((member, self.masters.get(member)?)));
-        let has_others = |node: &MasterNode| node.part.followers.len() > self.groups.replicas;
+        let has_exactly_those = |node: &MasterNode| {
+            let clock = Duration::from_nanos(node.clock.read(self.now));
+            [node.part.followers.len(), node.model.followed_by(clock)] == [self.groups.replicas; 2]
+        };
         nodes.all(|(member, node)| {
-            is_well(node) && if member == server { !has_others(node) } else { is_following(node) }
+            is_well(node) && if member == server { has_exactly_those(node) } else { is_following(node) }
         })
     }
 

@@ -108,8 +108,8 @@ impl Plan {
         }
     }
 
-    /// Gives keys long lives, so that those of a snapshot are still alive when it is restored, while
-    /// locks are held for a short time.
+    /// Gives keys long lives, so that those of a snapshot are still alive when it is restored,
+    /// while locks are held for a short time.
     pub(super) fn live_for(&mut self, life: Duration) {
         for step in self.steps_mut().flatten() {
             match step {
