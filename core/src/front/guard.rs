@@ -95,6 +95,9 @@ impl Guard {
 
     /// Returns what another process needs to extend or release the lock while this guard keeps
     /// holding it. [`Guard::hand_over`] gives the lock away.
+    ///
+    /// From then on, no master in the restart guard's quarantine counts for the lock: the other
+    /// process may have released it there.
     pub fn resumption(&self) -> Resumption {
         let shared = &self.watch.handle.0;
         self.watch.slot.handles.note_resumption_read();

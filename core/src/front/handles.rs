@@ -165,7 +165,9 @@ impl Guard {
     /// ([`Locker::resume`](super::Locker::resume)) or release it
     /// ([`Locker::release`](super::Locker::release)) until its TTL has run out. This does not wait.
     /// To masters that have yet to answer the acquisition, a release is sent, so that no key is
-    /// left there: they do not count for the receiver.
+    /// left there: they do not count for the receiver. If [`Guard::resumption`] was read, or the
+    /// lock was resumed, the key is left there until it expires, because a holder of an earlier
+    /// copy may count it.
     ///
     /// # Errors
     /// - [`HandOverError::Shared`] if the lock has other handles, which would still report it as
