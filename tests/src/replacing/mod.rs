@@ -2,7 +2,7 @@
 //! the other.
 //!
 //! * [`Story`] is a short scene for each order of steps, the right one and wrong ones. It scripts
-//!   which master refuses whom, so that a wrong order always has two holders.
+//!   which master refuses which client, so that a wrong order always has two holders.
 //! * [`Run`] replaces masters in the right order under load, while clients with old and new lists
 //!   run at once.
 

@@ -1,4 +1,4 @@
-//! The cells: what runs, where its output goes, what happens, and as whom.
+//! The cells: what runs, where its output goes, what happens, and under which user.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -13,7 +13,7 @@ use crate::descendants::can_be_refused;
 /// The bit of a file's mode with which the program runs as the owner of the file.
 const SET_USER_ID: u32 = 0o4000;
 
-/// The number of the user as whom `program` runs, if that is another one than ours and we may
+/// The number of the user under which `program` runs, if that is another one than ours and we may
 /// therefore be unable to send it signals.
 pub(crate) fn owner_of(program: &OsStr) -> Option<u32> {
     let file = find(program)?;
