@@ -114,13 +114,13 @@ pub(crate) fn a_claim_that_is_kept_loses_its_token_and_stays(desk: &mut impl Des
     // the time.
     let before = sharers(desk, "y", "");
     assert_eq!((claim.extend(desk), claim.release(desk)), ("0".to_owned(), "0".to_owned()));
-    assert_eq!(claim.living(60_000).keep(desk), "1");
+    assert_eq!(claim.living(60_000).keep(desk), "0");
     assert_eq!(sharers(desk, "y", ""), before);
     lives(desk, "x", 20_000);
-    assert_eq!(claim.living(5_000).keep(desk), "1");
+    assert_eq!(claim.living(5_000).keep(desk), "0");
     lives(desk, "x", 5_000);
     lives(desk, "y", 5_001);
-    assert_eq!(claim.living(1_000).keep(desk), "1");
+    assert_eq!(claim.living(1_000).keep(desk), "0");
     lives(desk, "y", 3_001);
     assert_eq!(Claim::read("s", &["y"]).living(500).acquire(desk), "1");
 

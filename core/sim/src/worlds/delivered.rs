@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quorlock_core::internals::seats_of;
+
 use super::clock::TrueTime;
 use super::groups::untagged;
 use super::kept::Kept;
@@ -118,7 +120,12 @@ impl State {
         }
         // It also frees what a release keeps.
         let key = command.key().map(untagged).unwrap_or_default();
-        let is_hit = |kept: &Kept| kept.targets.resources().any(|resource| resource.key() == key);
+        let is_hit = |kept: &Kept| {
+            let seats = seats_of(&kept.targets);
+            kept.targets.resources().any(|resource| {
+                resource.key() == key || seats.iter().any(|seat| resource.seat_key((*seat).into()) == key)
+            })
+        };
         self.observer.kept.retain(|kept| !is_hit(kept));
         let sharers = crate::master::sharers::read(aim).map(|(_, entries)| entries);
         let each = crate::master::sharers::each(sharers.unwrap_or_default());
