@@ -170,6 +170,8 @@ impl Shared {
     /// Ends a lock without touching its keys.
     pub(super) fn leave_keys(&self, id: LockId) {
         self.command(|engine, now| {
+            // As if another locker knew the token: then a hand-over sends nothing.
+            let _ = engine.machine.resumption(id);
             engine.machine.hand_over(id, now);
             engine.forget(id);
         });
