@@ -54,7 +54,8 @@ pub(crate) fn a_lock_that_was_handed_over_is_extended_and_released_by_another_lo
     let resumption = guard.hand_over().unwrap();
 
     assert_eq!(watch.check(), Err(LossCause::HandedOver));
-    assert_eq!(masters.holding("job"), 3);
+    // A key whose answer had not been read is not the other's to know: the hand-over deletes it.
+    assert!(masters.holding("job") >= 2, "a quorum holds it");
     assert!(second.try_lock("job").wait().is_err(), "it is held as before");
     let guard = second.resume("job", resumption).wait().unwrap();
     assert!(guard.is_valid() && !watch.is_valid());
