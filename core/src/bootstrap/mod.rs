@@ -55,7 +55,7 @@ impl Bootstrap {
             watch: false,
             insists: false,
             waited: None,
-            is_shared: false,
+            is_copied: false,
         };
         effects.order(MasterSet::all(masters), request);
     }

@@ -120,7 +120,7 @@ fn request(action: Action, number: u8) -> Request {
         watch: false,
         insists: false,
         waited: None,
-        is_shared: false,
+        is_copied: false,
     }
 }
 

@@ -37,7 +37,7 @@ impl Request {
             watch: false,
             insists: false,
             waited: None,
-            is_shared: false,
+            is_copied: false,
         }
     }
 }

@@ -64,7 +64,7 @@ impl Clearance {
                 watch: false,
                 insists: false,
                 waited: None,
-                is_shared: false,
+                is_copied: false,
             },
         );
     }

@@ -89,7 +89,7 @@ impl Inquiry {
                 watch: false,
                 insists: false,
                 waited: None,
-                is_shared: false,
+                is_copied: false,
             },
         );
     }

@@ -84,7 +84,7 @@ impl Lock {
         held.end_extensions(LossCause::HandedOver, &mut cx);
         // The new holder does not know of them.
         cx.give_other_seats_back(cx.keys.reached, Action::Release);
-        if !cx.keys.is_shared {
+        if !cx.keys.is_copied {
             let release = cx.request(None, Action::Release, cx.base.longest_ttl);
             cx.effects.order(held.unsettled, release);
         }

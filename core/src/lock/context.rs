@@ -119,7 +119,7 @@ pub(super) struct Keys {
     pub(super) unproven: MasterSet,
     /// Whether another locker may know the token: the lock was resumed, or its resumption was
     /// copied. That locker may count, extend or release keys that this one does not know of.
-    pub(super) is_shared: bool,
+    pub(super) is_copied: bool,
     /// Under the restart guard, until when each master votes for nobody else: until then it has the
     /// token, or has just lost it and is quarantined.
     kept_until: Vec<Option<Instant>>,
@@ -144,7 +144,7 @@ impl Keys {
             reached,
             forsaken: MasterSet::EMPTY,
             unproven: MasterSet::EMPTY,
-            is_shared: false,
+            is_copied: false,
             kept_until: Vec::new(),
             fence: None,
         }
@@ -218,7 +218,7 @@ impl Context<'_, '_> {
             watch: false,
             insists: false,
             waited: None,
-            is_shared: self.keys.is_shared,
+            is_copied: self.keys.is_copied,
         }
     }
 
@@ -262,7 +262,7 @@ impl Context<'_, '_> {
     pub(super) fn holder_vote(&self, master: MasterId, answer: Answer) -> Vote {
         let (is_discounted, now) = (self.keys.is_discounted(master), self.effects.now);
         let kept_until = self.keys.kept_until.get(master.index()).copied().flatten();
-        let is_proven = !is_discounted && !self.keys.is_shared;
+        let is_proven = !is_discounted && !self.keys.is_copied;
         let has_no_gap = is_proven && kept_until.is_some_and(|until| now < until);
         if has_no_gap && matches!(answer, Answer::OursInQuarantine { .. }) {
             return Vote::Granted;

@@ -164,7 +164,7 @@ impl Held {
     pub(super) fn lose(&mut self, cause: LossCause, cx: &mut Context<'_, '_>) -> Next {
         cx.effects.events.push_back(Event::Lost { lock: cx.base.id, cause });
         self.end_extensions(cause, cx);
-        if !cx.keys.is_shared || cause == LossCause::NotHeld {
+        if !cx.keys.is_copied || cause == LossCause::NotHeld {
             cx.clear_all();
         }
         Next::Gone

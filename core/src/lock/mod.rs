@@ -166,7 +166,7 @@ impl Lock {
         let all = MasterSet::all(effects.config.masters.len());
         let mut keys = Keys::new(&base, resumption.token, all);
         (keys.forsaken, keys.unproven) = (resumption.uncounted, resumption.unproven);
-        (keys.fence, keys.is_shared) = (resumption.fencing_token, true);
+        (keys.fence, keys.is_copied) = (resumption.fencing_token, true);
         let resuming = Resuming::begin(&mut Context { base: &mut base, keys: &mut keys, effects });
         Self { base, stage: Stage::Asked(keys, Phase::Resuming(resuming)) }
     }
@@ -239,7 +239,7 @@ impl Lock {
     /// As [`Self::resumption`], for another locker while this one goes on.
     pub(crate) fn copied_resumption(&mut self, masters: usize) -> Option<Resumption> {
         if let Stage::Asked(keys, _) = &mut self.stage {
-            keys.is_shared = true;
+            keys.is_copied = true;
         }
         self.resumption(masters)
     }

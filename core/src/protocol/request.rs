@@ -112,14 +112,14 @@ pub struct Request {
     /// resource that it waits to write, or on the next seat of a semaphore.
     pub waited: Option<Duration>,
     /// Whether another locker may know the token, and count its key.
-    pub is_shared: bool,
+    pub is_copied: bool,
 }
 
 impl Request {
     /// Whether a release must follow the request if its answer does not come. Another locker may
     /// count a key that was restored.
     pub(crate) fn is_taken_back(&self) -> bool {
-        self.action.creates() && !(self.action == Action::Heal && self.is_shared)
+        self.action.creates() && !(self.action == Action::Heal && self.is_copied)
     }
 
     /// Whether it is answered with the counter's number.
