@@ -207,7 +207,7 @@ pub(crate) fn a_minimum_hold_time_that_is_over_is_an_ordinary_release(transport:
     held_on(&masters, &handed, 3);
     let proof = handed.hand_over().unwrap();
     assert_eq!(locker.release_after("handed", proof.token, TTL * 5).wait(), Ok(Released::Freed));
-    eventually(SOON, "all masters have answered", || {
-        masters.iter().all(|master| master.pttl("handed") > 240_000)
-    });
+    // A key whose answer had not been read is not the other's to know: the hand-over deletes it.
+    let kept = masters.iter().filter(|master| master.pttl("handed") > 240_000).count();
+    assert!(kept >= 2, "{kept} masters keep it");
 }
