@@ -46,7 +46,7 @@ fn main() -> ExitCode {
             scope.spawn(|| {
                 loop {
                     let Some((history, setting)) = wanted.lock().unwrap().pop() else { return };
-                    let life = live::<servers::Servers>(history, setting);
+                    let life = live::<servers::RealServers>(history, setting);
                     lived.lock().unwrap().push(life);
                 }
             });

@@ -26,7 +26,8 @@ fn real_servers_count_no_more_than_the_rule_for_a_vote_allows() {
     let seed = std::env::var("QUORLOCK_VOTES_SEED").map_or(1, |seed| seed.parse().unwrap());
     let any: Vec<_> = Table::all().collect();
     let chosen = FAULTY_ONCE.into_iter().chain([*Random::new(seed).of_all(&any)]);
-    let live = |(history, setting)| std::thread::spawn(move || live::<servers::Servers>(history, setting));
+    let live =
+        |(history, setting)| std::thread::spawn(move || live::<servers::RealServers>(history, setting));
     let lives: Vec<_> = chosen.map(live).collect();
     let table = Table::new(lives.into_iter().map(|life| life.join().unwrap()));
     println!("seed {seed}\n{table}");

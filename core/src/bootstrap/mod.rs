@@ -46,17 +46,7 @@ impl Bootstrap {
         let masters = effects.config.masters.len();
         self.votes = vec![Vote::Outstanding; masters];
         let ticket = Some(Ticket { lock: self.id, round: self.stage.round() });
-        let request = Request {
-            ticket,
-            action,
-            claim: self.claim.clone(),
-            ttl: effects.config.ttl,
-            fence: None,
-            watch: false,
-            insists: false,
-            waited: None,
-            is_copied: false,
-        };
+        let request = Request::new(ticket, action, self.claim.clone(), effects.config.ttl);
         effects.order(MasterSet::all(masters), request);
     }
 

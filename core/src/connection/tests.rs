@@ -111,17 +111,7 @@ fn request(action: Action, number: u8) -> Request {
     let (resource, ttl) = (Resource::new("r").unwrap(), Ttl::new(ms(10_000)).unwrap());
     let lock = LockId { index: 0, generation: 0 };
     let claim = Claim::new(&resource.into(), Token::from_bytes([number; Token::BYTES]), false, None);
-    Request {
-        ticket: Some(Ticket { lock, round: u32::from(number) }),
-        action,
-        claim,
-        ttl,
-        fence: None,
-        watch: false,
-        insists: false,
-        waited: None,
-        is_copied: false,
-    }
+    Request::new(Some(Ticket { lock, round: u32::from(number) }), action, claim, ttl)
 }
 
 fn as_answer(upward: &Upward) -> Option<(Ticket, Answer)> {

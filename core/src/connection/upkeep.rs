@@ -28,17 +28,7 @@ pub(super) struct Former {
 impl Request {
     /// A request of the connection itself: it belongs to no lock, and none waits for the answer.
     pub(super) fn of_connection(action: Action) -> Self {
-        Self {
-            ticket: None,
-            action,
-            claim: Claim::none(),
-            ttl: Ttl::LONGEST,
-            fence: None,
-            watch: false,
-            insists: false,
-            waited: None,
-            is_copied: false,
-        }
+        Self::new(None, action, Claim::none(), Ttl::LONGEST)
     }
 }
 

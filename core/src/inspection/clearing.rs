@@ -52,21 +52,8 @@ impl Clearance {
         let claim = Claim::asking(std::slice::from_ref(&self.resource), digits.as_bytes(), &[]);
         // Each answer belongs to one request: the next is sent when it has come.
         let ticket = Some(Ticket { lock: self.id, round: 0 });
-        let (action, ttl) = (Action::ForceRelease, effects.config.ttl);
-        effects.order(
-            masters,
-            Request {
-                ticket,
-                action,
-                claim,
-                ttl,
-                fence: None,
-                watch: false,
-                insists: false,
-                waited: None,
-                is_copied: false,
-            },
-        );
+        let ttl = effects.config.ttl;
+        effects.order(masters, Request::new(ticket, Action::ForceRelease, claim, ttl));
     }
 
     pub(crate) fn answer(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {

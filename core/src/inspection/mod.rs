@@ -78,20 +78,7 @@ impl Inquiry {
     fn ask(&self, masters: MasterSet, effects: &mut Effects<'_>) {
         let ticket = Some(Ticket { lock: self.id, round: ROUND });
         let (claim, ttl) = (self.claim.clone(), effects.config.ttl);
-        effects.order(
-            masters,
-            Request {
-                ticket,
-                action: Action::Inspect,
-                claim,
-                ttl,
-                fence: None,
-                watch: false,
-                insists: false,
-                waited: None,
-                is_copied: false,
-            },
-        );
+        effects.order(masters, Request::new(ticket, Action::Inspect, claim, ttl));
     }
 
     /// A master has answered.

@@ -209,17 +209,8 @@ impl Context<'_, '_> {
     /// A request in this round; `None` if its answer is not awaited.
     pub(super) fn request(&self, round: Option<u32>, action: Action, ttl: Ttl) -> Request {
         let ticket = round.map(|round| Ticket { lock: self.base.id, round });
-        Request {
-            ticket,
-            action,
-            claim: self.keys.claim.clone(),
-            ttl,
-            fence: None,
-            watch: false,
-            insists: false,
-            waited: None,
-            is_copied: self.keys.is_copied,
-        }
+        let request = Request::new(ticket, action, self.keys.claim.clone(), ttl);
+        Request { is_copied: self.keys.is_copied, ..request }
     }
 
     /// Orders a request that carries the number of the grant.

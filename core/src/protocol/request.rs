@@ -116,6 +116,22 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request that numbers, watches and marks nothing. Without a ticket, nobody waits for its
+    /// answer.
+    pub(crate) fn new(ticket: Option<Ticket>, action: Action, claim: Claim, ttl: Ttl) -> Self {
+        Self {
+            ticket,
+            action,
+            claim,
+            ttl,
+            fence: None,
+            watch: false,
+            insists: false,
+            waited: None,
+            is_copied: false,
+        }
+    }
+
     /// Whether a release must follow the request if its answer does not come. Another locker may
     /// count a key that was restored.
     pub(crate) fn is_taken_back(&self) -> bool {

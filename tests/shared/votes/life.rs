@@ -6,8 +6,11 @@ use std::time::Duration;
 use quorlock_core::{Acquire, Config, Event, Instant, LockId, LossCause, ReleaseOutcome, Resumption, Ttl};
 
 use super::client::{Client, SEATS, Site};
+use super::happening::{Servers, happen};
 use super::table::TOO_SLOW;
-use super::{Ask, Cell, History, LONGEST, Life, OURS, Prior, Row, Seats, Setting, Span, may_count};
+use super::{
+    Ask, Cell, FIRST, History, LONGEST, Life, OURS, Prior, Row, SEAT, Setting, Span, may_count, urls,
+};
 
 /// Our client does not wait for long.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -52,14 +55,14 @@ struct Found {
 
 /// Lives one life. On a busy machine an answer may come too late to be counted, or a lock may end
 /// too early: then the life is lived again.
-pub fn live<S: Seats>(history: History, setting: Setting) -> Life {
+pub fn live<S: Servers>(history: History, setting: Setting) -> Life {
     const TRIES: usize = 3;
     let once = || Life { history, setting, cells: lived::<S>(history, setting) };
     let mut lives = (1..TRIES).map(|_| once());
     lives.find(|life| !life.may_be_late()).unwrap_or_else(once)
 }
 
-fn lived<S: Seats>(history: History, setting: Setting) -> Result<BTreeMap<Row, Cell>, String> {
+fn lived<S: Servers>(history: History, setting: Setting) -> Result<BTreeMap<Row, Cell>, String> {
     if let Some(why) = history.is_void_in(setting) {
         return Err(why.to_owned());
     }
@@ -68,7 +71,7 @@ fn lived<S: Seats>(history: History, setting: Setting) -> Result<BTreeMap<Row, C
     if cells.len() == asked { Ok(cells) } else { Err(TOO_SLOW.to_owned()) }
 }
 
-struct Run<S: Seats> {
+struct Run<S: Servers> {
     site: S,
     history: History,
     setting: Setting,
@@ -88,10 +91,9 @@ struct Run<S: Seats> {
 const ALL_SEATS: [bool; SEATS] = [true; SEATS];
 const OUR_SEATS: [bool; SEATS] = [true, false, true];
 const THEIR_SEATS: [bool; SEATS] = [false, true, true];
-const SEAT: usize = 2;
 
-fn config<S: Seats>(history: History, setting: Setting, request_timeout: Duration) -> Config {
-    let config = Config::builder(S::urls(history, setting))
+fn config(history: History, setting: Setting, request_timeout: Duration) -> Config {
+    let config = Config::builder(urls(history, setting))
         .request_timeout(request_timeout)
         .reconnect_delay(Duration::from_millis(5)..=Duration::from_millis(10))
         // A single try that is refused by a part of the masters ends soon.
@@ -100,10 +102,10 @@ fn config<S: Seats>(history: History, setting: Setting, request_timeout: Duratio
     config.ttl(LONGEST).build().unwrap()
 }
 
-impl<S: Seats> Run<S> {
+impl<S: Servers> Run<S> {
     fn new(mut site: S, history: History, setting: Setting) -> Self {
         let client = |site: &mut S, patience, seed, reach| {
-            Client::new(site, config::<S>(history, setting, patience), seed, reach)
+            Client::new(site, config(history, setting, patience), seed, reach)
         };
         let mut opener = client(&mut site, PATIENCE, 1, ALL_SEATS);
         if setting != Setting::Plain && history.shares_a_server() {
@@ -127,7 +129,7 @@ impl<S: Seats> Run<S> {
 
     fn client(&mut self, reach: [bool; SEATS], lags: bool) -> Client<S> {
         self.seed += 1;
-        let config = config::<S>(self.history, self.setting, PATIENCE);
+        let config = config(self.history, self.setting, PATIENCE);
         let mut client = if lags {
             Client::lagging(&mut self.site, config, self.seed, reach)
         } else {
@@ -156,7 +158,7 @@ impl<S: Seats> Run<S> {
         let asked_at = self.site.now();
         let rivals = self.rivals_vote();
         let voted = self.voted();
-        self.site.happens(self.history, self.setting);
+        happen(&mut self.site, self.history, self.setting);
         if self.history.is_split() {
             for client in [&mut self.narrow, &mut self.patient] {
                 client.part_from(&mut self.site, SEAT);
@@ -234,9 +236,10 @@ impl<S: Seats> Run<S> {
                 // The first seat has a larger number, and answers only later.
                 let asked = row.ours(self.patient.machine.config());
                 for resource in asked.targets.resources() {
-                    self.site.set(0, &String::from_utf8(resource.counter_key()).unwrap(), "10");
+                    let counter = String::from_utf8(resource.counter_key()).unwrap();
+                    self.site.command(FIRST, &["SET", &counter, "10"]);
                 }
-                self.patient.hold_back(0);
+                self.patient.hold_back(FIRST);
                 let id = self.patient.seek(&mut self.site, &asked);
                 self.patient.settle(&mut self.site);
                 id
@@ -322,7 +325,8 @@ impl<S: Seats> Run<S> {
         if self.history.shares_a_server() || !is_confirmed {
             return Vec::new();
         }
-        let keys = self.site.keys(SEAT);
+        let at_the_seat = self.site.at_the_seat();
+        let keys = self.site.keys(at_the_seat);
         let has = |row: &Row| keys.iter().any(|key| row.is_held_at(key));
         Row::all().filter(|row| row.prior == Prior::Rivals).filter(has).collect()
     }

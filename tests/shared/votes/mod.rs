@@ -26,6 +26,7 @@
 //! `attend` and `open` are about no claim, and an undo or an inspection of a semaphore is a look.
 
 pub mod client;
+mod happening;
 mod histories;
 mod life;
 mod rows;
@@ -35,16 +36,26 @@ use std::time::Duration;
 
 use quorlock_core::Instant;
 
+pub use self::happening::{Kept, Servers};
 pub use self::histories::{History, Setting};
 pub use self::life::live;
 pub use self::rows::{Ask, Form, Prior, Row};
 pub use self::table::{Cell, Life, Table};
-use client::{SEATS, Site};
+use client::SEATS;
 
 /// The longest TTL of the restart guard, and that of the rival. Shorter: a life may not reach its
 /// third step before our own locks, with half of it, have expired. Longer: lives take longer.
 pub const LONGEST: Duration = Duration::from_secs(10);
 const OURS: Duration = Duration::from_secs(5);
+
+/// The servers: those of the three seats, the replica of the last one, a spare one, and the replica
+/// of the first one.
+pub const FIRST: usize = 0;
+pub const SEAT: usize = 2;
+pub const REPLICA: usize = 3;
+pub const SPARE: usize = 4;
+pub const FIRSTS_REPLICA: usize = 5;
+pub const SERVERS: usize = 6;
 
 /// During which span a yes is counted, or could be.
 #[derive(Clone, Copy, Debug)]
@@ -60,36 +71,16 @@ pub fn may_count(ours: Span, theirs: &[Span], is_second_vote: bool) -> bool {
     !is_second_vote && theirs.iter().all(|their| their.until <= ours.from || ours.until <= their.from)
 }
 
-/// Servers for one life.
-pub trait Seats: Site + Sized {
-    /// Starts the servers; an error says why this machine cannot make the life.
-    ///
-    /// # Errors
-    /// A reason.
-    fn start(history: History, setting: Setting) -> Result<Self, String>;
-
-    /// The state of the seat's server now is the older snapshot.
-    fn snapshot(&mut self);
-
-    /// The seat's replica receives nothing from now on, until it is promoted.
-    fn cut_replica_off(&mut self);
-
-    fn happens(&mut self, history: History, setting: Setting);
-
-    /// The keys on the server of a seat.
-    fn keys(&mut self, seat: usize) -> Vec<String>;
-
-    fn set(&mut self, seat: usize, key: &str, value: &str);
-
-    /// How the seats are named to clients. The addresses do not matter: [`Site::open`] decides.
-    fn urls(history: History, setting: Setting) -> [String; SEATS] {
-        let first = if setting == Setting::Replicas { "redis://a?replicas=1" } else { "redis://a" };
-        let seat = match (history, setting) {
-            (History::SlotMovedAway, Setting::Replicas) => "redis+cluster://c:1/?tag=q&replicas=1",
-            (History::SlotMovedAway, _) => "redis+cluster://c:1/?tag=q&failover=durable",
-            (_, Setting::Replicas) => "redis://c?replicas=1",
-            _ => "redis://c",
-        };
-        [first, "redis://b", seat].map(str::to_owned)
-    }
+/// How the seats are named to clients. The addresses do not matter: [`Site::open`] decides.
+///
+/// [`Site::open`]: client::Site::open
+fn urls(history: History, setting: Setting) -> [String; SEATS] {
+    let first = if setting == Setting::Replicas { "redis://a?replicas=1" } else { "redis://a" };
+    let seat = match (history, setting) {
+        (History::SlotMovedAway, Setting::Replicas) => "redis+cluster://c:1/?tag=q&replicas=1",
+        (History::SlotMovedAway, _) => "redis+cluster://c:1/?tag=q&failover=durable",
+        (_, Setting::Replicas) => "redis://c?replicas=1",
+        _ => "redis://c",
+    };
+    [first, "redis://b", seat].map(str::to_owned)
 }

@@ -2,20 +2,11 @@
 
 use std::time::Duration;
 
-use quorlock_core::{Fleet, Instant};
+use quorlock_core::Instant;
 use quorlock_sim::{Flow, Master, Session, Slot};
 
 use crate::votes::client::Site;
-use crate::votes::{History, Seats, Setting};
-
-/// The servers of the three seats, the replica of the last one, a spare server, and the replica of
-/// the first one.
-const SERVERS: usize = 6;
-const FIRST: usize = 0;
-const SEAT: usize = 2;
-const REPLICA: usize = 3;
-const SPARE: usize = 4;
-const FIRSTS_REPLICA: usize = 5;
+use crate::votes::{FIRST, FIRSTS_REPLICA, History, Kept, REPLICA, SEAT, SERVERS, SPARE, Servers, Setting};
 
 struct Server {
     master: Master,
@@ -121,76 +112,34 @@ impl Model {
         }
     }
 
-    fn follow(&mut self, server: usize, of: usize) {
-        self.leave(server);
-        self.servers[of].master.attach(Self::port(server));
-        let primary = self.servers[of].master.clone();
-        self.servers[server].master.resync_from(&primary);
-        (self.servers[server].follows, self.servers[server].is_cut_off) = (Some(of), false);
-        let offset = primary.offset();
-        self.servers[of].master.hear_replica(Self::port(server), offset, self.now);
-    }
-
     fn leave(&mut self, server: usize) {
         if let Some(of) = self.servers[server].follows.take() {
             self.servers[of].master.detach(Self::port(server));
         }
     }
 
-    fn promote(&mut self, server: usize) {
-        self.leave(server);
-        self.servers[server].master.promote();
-    }
-
-    /// A server restarts with this state, and its replica follows it again.
-    fn restart(&mut self, server: usize, state: Option<Master>, keeps: bool) {
-        self.restarts += 1;
+    /// The servers that follow this one are left alone.
+    fn dismiss(&mut self, server: usize) -> Vec<usize> {
         let replicas: Vec<_> =
             (0..SERVERS).filter(|other| self.servers[*other].follows == Some(server)).collect();
         replicas.iter().for_each(|replica| self.leave(*replica));
+        replicas
+    }
+
+    /// A server restarts with this state, and its replicas follow it again.
+    fn restart_with(&mut self, server: usize, state: Master, keeps: bool) {
+        self.restarts += 1;
+        let replicas = self.dismiss(server);
         let there = &mut self.servers[server];
         there.life += 1;
-        there.master = state.unwrap_or_else(|| there.master.clone());
+        there.master = state;
         there.master.detach_all();
         there.master.restart(100 + self.restarts, |_| keeps);
         replicas.into_iter().for_each(|replica| self.follow(replica, server));
     }
-
-    fn command(&mut self, server: usize, words: &[&str]) {
-        let mut session = self.servers[server].master.accept();
-        let command = quorlock_sim::Command::new(words.iter().copied());
-        let mut reply = Vec::new();
-        let _ = self.servers[server].master.execute(&mut session, &command, self.now, &mut reply);
-        assert!(!reply.starts_with(b"-"), "{words:?}: {}", reply.escape_ascii());
-        self.replicate(server);
-    }
-
-    fn server(&self, seat: usize) -> usize {
-        self.seats[seat]
-    }
-
-    fn take_seat(&mut self, server: usize) {
-        self.former = self.seats[SEAT];
-        self.seats[SEAT] = server;
-    }
-
-    fn stop(&mut self, server: usize) {
-        self.servers[server].is_up = false;
-        let replicas: Vec<_> =
-            (0..SERVERS).filter(|other| self.servers[*other].follows == Some(server)).collect();
-        replicas.into_iter().for_each(|replica| self.leave(replica));
-    }
-
-    /// The keys of the first seat's server, without its marker and counters.
-    fn copies(&self) -> Vec<(Vec<u8>, Vec<u8>, Option<Duration>)> {
-        let held = self.servers[FIRST].master.keys(self.now);
-        let locks = held
-            .filter(|held| !held.key.starts_with(b"quorlock:") || held.key.starts_with(b"quorlock:seat:"));
-        locks.filter_map(|held| Some((held.key.to_vec(), held.value?.to_vec(), held.expires_at))).collect()
-    }
 }
 
-impl Seats for Model {
+impl Servers for Model {
     fn start(history: History, setting: Setting) -> Result<Self, String> {
         let server = |identity| Server {
             master: Master::new(identity),
@@ -229,94 +178,87 @@ impl Seats for Model {
         self.servers[REPLICA].is_cut_off = true;
     }
 
-    fn happens(&mut self, history: History, setting: Setting) {
-        match history {
-            History::Untouched | History::TwoAddresses | History::TwoAddressesWithoutInfo => {}
-            History::RestartedWithItsData => self.restart(SEAT, None, true),
-            History::RestartedEmpty => self.restart(SEAT, None, false),
-            History::RestartedFromAnOlderSnapshot => {
-                let snapshot = self.snapshot.take();
-                self.restart(SEAT, snapshot, true);
+    fn at_the_seat(&self) -> usize {
+        self.seats[SEAT]
+    }
+
+    fn take_seat(&mut self, server: usize) {
+        (self.former, self.seats[SEAT]) = (self.seats[SEAT], server);
+    }
+
+    fn restart(&mut self, kept: Kept) {
+        let present = self.servers[SEAT].master.clone();
+        match kept {
+            Kept::Data => self.restart_with(SEAT, present, true),
+            Kept::Snapshot => {
+                let snapshot = self.snapshot.take().unwrap();
+                self.restart_with(SEAT, snapshot, true);
             }
-            History::Flushed | History::QuarantineOver => self.command(SEAT, &["FLUSHALL"]),
-            History::KeysPutBackByHand => {
-                self.command(SEAT, &["FLUSHALL"]);
-                for (key, value, end) in self.copies() {
-                    self.servers[SEAT].master.hold(0, &key, &value, end);
-                }
-                self.replicate(SEAT);
-            }
-            History::RebuiltFromAnother | History::RebuiltAlone => {
-                self.follow(SEAT, FIRST);
-                self.promote(SEAT);
-                if setting == Setting::Replicas {
-                    self.follow(REPLICA, SEAT);
-                }
-                if history == History::RebuiltAlone {
-                    self.leave(REPLICA);
-                }
-            }
-            // With declared replicas, one more would cost the first seat its vote.
-            History::BecameAReplica if setting == Setting::Replicas => self.follow(SEAT, FIRSTS_REPLICA),
-            History::BecameAReplica => self.follow(SEAT, FIRST),
-            History::PromotedWithTheLastWrite | History::PromotedWithoutTheLastWrite => {
-                self.stop(SEAT);
-                self.promote(REPLICA);
-                self.take_seat(REPLICA);
-            }
-            History::FormerPrimaryGoesOn | History::FormerPrimaryOutlivesTheQuarantine => {
-                self.promote(REPLICA);
-                self.take_seat(REPLICA);
-            }
-            History::DemotedAndBack => {
-                self.promote(REPLICA);
-                self.follow(SEAT, REPLICA);
-                self.promote(SEAT);
-            }
-            History::OtherFleetsMarker => self.set_marker("9999 7", ""),
-            History::LaterVersionsMarker => self.set_marker("", " 1"),
-            History::SlotMovedAway => {
-                let state = self.servers[SEAT].master.clone();
-                self.restart(SPARE, Some(state), true);
-                self.servers[SPARE].master.set_slot(Slot::Owned("q".into()));
-                self.servers[SEAT].master.set_slot(Slot::Elsewhere("127.0.0.1:1".into()));
-                self.take_seat(SPARE);
-            }
-        }
-        if setting == Setting::Replicas && !self.servers[self.seats[SEAT]].master.is_replica() {
-            self.complete(history);
+            Kept::Nothing => self.restart_with(SEAT, present, false),
         }
     }
 
-    fn keys(&mut self, seat: usize) -> Vec<String> {
-        let keys = self.servers[self.seats[seat]].master.keys(self.now);
+    fn stop(&mut self, server: usize) {
+        self.servers[server].is_up = false;
+        self.dismiss(server);
+    }
+
+    fn promote(&mut self, server: usize) {
+        self.leave(server);
+        self.servers[server].master.promote();
+    }
+
+    fn follow(&mut self, server: usize, of: usize) {
+        self.leave(server);
+        self.servers[of].master.attach(Self::port(server));
+        let primary = self.servers[of].master.clone();
+        self.servers[server].master.resync_from(&primary);
+        (self.servers[server].follows, self.servers[server].is_cut_off) = (Some(of), false);
+        let offset = primary.offset();
+        self.servers[of].master.hear_replica(Self::port(server), offset, self.now);
+    }
+
+    fn await_replica(&mut self, server: usize) {
+        let replicas = self.servers.iter().filter(|other| other.follows == Some(server)).count();
+        assert_eq!(replicas, 1, "replicas of server {server}");
+    }
+
+    fn move_slot(&mut self) {
+        let state = self.servers[SEAT].master.clone();
+        self.restart_with(SPARE, state, true);
+        self.servers[SPARE].master.set_slot(Slot::Owned("q".into()));
+        self.servers[SEAT].master.set_slot(Slot::Elsewhere("127.0.0.1:1".into()));
+        self.take_seat(SPARE);
+    }
+
+    fn keys(&mut self, server: usize) -> Vec<String> {
+        let keys = self.servers[server].master.keys(self.now);
         keys.map(|held| String::from_utf8_lossy(held.key).into_owned()).collect()
     }
 
-    fn set(&mut self, seat: usize, key: &str, value: &str) {
-        self.command(self.server(seat), &["SET", key, value]);
+    fn value(&mut self, server: usize, key: &str) -> String {
+        let value = self.servers[server].master.value(0, key.as_bytes(), self.now).unwrap();
+        String::from_utf8(value.to_vec()).unwrap()
     }
-}
 
-impl Model {
-    /// The group is complete again, if the history does not say otherwise.
-    fn complete(&mut self, history: History) {
-        let primary = self.seats[SEAT];
-        let is_followed = (0..SERVERS).any(|server| self.servers[server].follows == Some(primary));
-        if !is_followed && history != History::RebuiltAlone {
-            let spare = if primary == SPARE { REPLICA } else { SPARE };
-            self.follow(spare, primary);
+    fn copy(&mut self, key: &str) {
+        let mut keys = self.servers[FIRST].master.keys(self.now);
+        let found = keys.find(|held| held.key == key.as_bytes()).unwrap();
+        let (value, end) = (found.value.map(<[u8]>::to_vec), found.expires_at);
+        drop(keys);
+        // A key of another type than a string stays away, as with `GET` and `SET`.
+        if let Some(value) = value {
+            self.servers[SEAT].master.hold(0, key.as_bytes(), &value, end);
+            self.replicate(SEAT);
         }
     }
 
-    /// Other numbers of the fleet, or more words.
-    fn set_marker(&mut self, fleet: &str, more: &str) {
-        let marker = self.servers[SEAT].master.value(0, Fleet::MARKER.as_bytes(), self.now).unwrap();
-        let marker = String::from_utf8(marker.to_vec()).unwrap();
-        let words: Vec<_> = marker.splitn(4, ' ').collect();
-        let fleet = if fleet.is_empty() { words[3] } else { fleet };
-        let text = format!("{} {} {} {fleet}{more}", words[0], words[1], words[2]);
-        self.servers[SEAT].master.hold(0, Fleet::MARKER.as_bytes(), text.as_bytes(), None);
-        self.replicate(SEAT);
+    fn command(&mut self, server: usize, words: &[&str]) {
+        let mut session = self.servers[server].master.accept();
+        let command = quorlock_sim::Command::new(words.iter().copied());
+        let mut reply = Vec::new();
+        let _ = self.servers[server].master.execute(&mut session, &command, self.now, &mut reply);
+        assert!(!reply.starts_with(b"-"), "{words:?}: {}", reply.escape_ascii());
+        self.replicate(server);
     }
 }
