@@ -43,6 +43,7 @@ pub trait Servers: Site + Sized {
 
     fn promote(&mut self, server: usize);
 
+    /// The server has the data of another one from now on, and so have its own replicas.
     fn follow(&mut self, server: usize, of: usize);
 
     /// The server is followed by exactly one replica, and knows it.
@@ -78,9 +79,6 @@ pub(super) fn happen(servers: &mut impl Servers, history: History, setting: Sett
         History::RebuiltFromAnother => {
             servers.follow(SEAT, FIRST);
             servers.promote(SEAT);
-            if has_declared {
-                servers.follow(REPLICA, SEAT);
-            }
         }
         History::RebuiltAlone => {
             servers.promote(REPLICA);

@@ -39,6 +39,9 @@ impl Form {
 /// What is asked of the seat, in this order: requests for locks that are held come first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Ask {
+    /// The seat granted the lock before, and raises its counter now. It comes first, because its
+    /// lock was asked for before the history, and waits only for the rest of its time.
+    Raise,
     Extend,
     /// The key is restored, and then extended.
     Heal,
@@ -48,8 +51,6 @@ pub enum Ask {
     Downgrade,
     /// Whether an inspection says that the lock is ours.
     Inspect,
-    /// The seat granted the lock before, and raises its counter now.
-    Raise,
     /// Another process resumes the lock.
     Resume,
     Acquire,

@@ -159,6 +159,12 @@ impl Servers for RealServers {
 
     fn await_replica(&mut self, server: usize) {
         self.until("followed", || self.is_followed(server));
+        // A replica that is online gets what is written only after its first report, up to a second
+        // later.
+        let mut client = self.servers[server].client().unwrap();
+        assert!(client.command(&["SET", "reported", "1", "PX", "1"]).is_ok());
+        let confirmed = client.command(&["WAIT", "1", "5000"]).int();
+        assert_eq!(confirmed, Some(1), "replicas that have reported");
     }
 
     fn move_slot(&mut self) {

@@ -216,6 +216,7 @@ impl Servers for Model {
         (self.servers[server].follows, self.servers[server].is_cut_off) = (Some(of), false);
         let offset = primary.offset();
         self.servers[of].master.hear_replica(Self::port(server), offset, self.now);
+        self.dismiss(server).into_iter().for_each(|replica| self.follow(replica, server));
     }
 
     fn await_replica(&mut self, server: usize) {
