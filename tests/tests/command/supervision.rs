@@ -6,7 +6,7 @@ use crate::binary;
 
 /// The number of cells that the seed chooses. More cells take longer: four of them take about two
 /// seconds.
-const CELLS: usize = 64;
+const CELLS: usize = 32;
 
 /// Which part of the table is made.
 const SEED: u64 = 1;

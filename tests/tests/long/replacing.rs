@@ -1,9 +1,6 @@
 //! Dead masters that are replaced in the lists of clients that are restarted one after the other:
 //! the right order of steps has one holder, and each wrong order has two.
 
-// Helpers of tests may panic, like the tests themselves.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
-
 use std::path::PathBuf;
 
 use quorlock_tests::Transport;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use quorlock_tests::failover::keep_busy;
 use quorlock_tests::{Direction, FaultProxy};
 
-use crate::scene::{Scene, Story, tell};
+use super::scene::{Scene, Story, tell};
 
 /// Long enough for an acknowledgement: a replica sends one each second.
 const AN_ACKNOWLEDGEMENT: Duration = Duration::from_millis(1_300);

@@ -1,8 +1,5 @@
 //! A minute of chaos on real servers; `cargo xtask chaos` runs longer.
 
-// Helpers of tests may panic, like the tests themselves.
-#![allow(clippy::unwrap_used)]
-
 use std::time::Duration;
 
 use quorlock_tests::chaos::{Figures, Program, Run, checker, history};

@@ -9,7 +9,7 @@ use quorlock_tests::failover::{Clientele, Deed, Found, Run, Trust};
 use quorlock_tests::groups::{SentinelGroup, leading};
 use quorlock_tests::{Transport, eventually};
 
-use crate::scene::{LONGEST, SOON, Turn};
+use super::scene::{LONGEST, SOON, Turn};
 
 /// `cargo xtask failover` runs longer.
 #[test]

@@ -5,7 +5,7 @@ use quorlock_tests::failover::{Clientele, ClusterRun, ShardDeed, Trust};
 use quorlock_tests::groups::Takeover;
 use quorlock_tests::servers_speak_tls;
 
-use crate::scene::Turn;
+use super::scene::Turn;
 
 /// `cargo xtask failover --cluster` runs longer.
 #[test]

@@ -2,16 +2,10 @@
 //! model of a master it runs with the simulator's tests. The variable `QUORLOCK_VOTES_SEED` chooses
 //! another sample.
 
-// Helpers of tests may panic, like the tests themselves.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unreachable_pub)]
-
-#[path = "../shared/votes/servers.rs"]
-mod servers;
-#[path = "../shared/votes/mod.rs"]
-mod votes;
-
 use quorlock_tests::Random;
-use votes::{History, Setting, Table, live};
+
+use crate::servers::RealServers;
+use crate::votes::{History, Setting, Table, live};
 
 /// Lives in which more was counted once than the rule allows.
 const FAULTY_ONCE: [(History, Setting); 3] = [
@@ -26,8 +20,7 @@ fn real_servers_count_no_more_than_the_rule_for_a_vote_allows() {
     let seed = std::env::var("QUORLOCK_VOTES_SEED").map_or(1, |seed| seed.parse().unwrap());
     let any: Vec<_> = Table::all().collect();
     let chosen = FAULTY_ONCE.into_iter().chain([*Random::new(seed).of_all(&any)]);
-    let live =
-        |(history, setting)| std::thread::spawn(move || live::<servers::RealServers>(history, setting));
+    let live = |(history, setting)| std::thread::spawn(move || live::<RealServers>(history, setting));
     let lives: Vec<_> = chosen.map(live).collect();
     let table = Table::new(lives.into_iter().map(|life| life.join().unwrap()));
     println!("seed {seed}\n{table}");
