@@ -163,7 +163,13 @@ impl FaultProxy {
     /// open and silent and accepts bytes, as behind a network that forgot them. New connections
     /// work.
     pub fn half_open(&self) {
-        self.tell(Relay::half_open);
+        self.tell(|relay| relay.half_open(false));
+    }
+
+    /// The same, and the next bytes of the client are answered by a reset, as by a balancer that
+    /// has forgotten the connection.
+    pub fn half_open_until_used(&self) {
+        self.tell(|relay| relay.half_open(true));
     }
 
     /// Sends bytes of the test into all open connections, after the bytes under way.

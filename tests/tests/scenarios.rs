@@ -241,6 +241,7 @@ macro_rules! all_scenarios_on {
                 a_cut_connection_delays_no_caller_while_a_lock_is_held,
                 half_open_connections_are_found_out,
                 the_first_lock_after_idle_connections_were_swallowed_succeeds,
+                locks_over_forgotten_connections_are_extended_and_released,
                 requests_that_are_swallowed_leave_no_key_and_no_holder,
                 replies_slower_than_the_timeout_are_still_matched_in_order,
             }

@@ -129,7 +129,7 @@ impl Connection {
             self.quarantined_until = None;
         }
         if !is_held {
-            answers.answer(self.id, request, answer);
+            answers.answer(self.id, request, request.of_both_tries(answer));
         }
         if self.is_tracked() {
             self.tell_own_changes(request, answer, answers);

@@ -1,6 +1,8 @@
 //! Outgoing requests: those that are written now, those that wait for a connection, and releases
 //! that are owed.
 
+use std::collections::VecDeque;
+
 use super::cluster::tag_keys;
 use super::tracking::Tracking;
 use super::wording::Form;
@@ -135,7 +137,8 @@ impl Connection {
 
     /// Answers a request that cannot be sent now. A release is sent later.
     pub(super) fn refuse(&mut self, request: &Request, cause: Cause, now: Instant, answers: &mut Answers) {
-        answers.answer(self.id, request, Answer::Failed { cause, fate: Fate::NotSent, stale: false });
+        let fate = if request.is_second_try { Fate::Unknown } else { Fate::NotSent };
+        answers.answer(self.id, request, Answer::Failed { cause, fate, stale: false });
         if request.action.clears() {
             self.owe(request.clone(), now, now);
         }
@@ -160,7 +163,10 @@ impl Connection {
         self.debts.insert(place, Debt { request, from, until });
     }
 
-    /// Ends every request in flight without an answer.
+    /// Ends every request in flight without an answer. If the connection is stale, something in
+    /// between may have forgotten it, which says little about the master: requests that may be
+    /// executed twice wait for the next connection. They are not repeated again, as that one is
+    /// fresh.
     pub(super) fn fail_flight(
         &mut self,
         cause: Cause,
@@ -169,7 +175,13 @@ impl Connection {
         now: Instant,
         answers: &mut Answers,
     ) {
+        let mut again = VecDeque::new();
         for (sent, was_reported) in self.flight.drain() {
+            if stale && !was_reported && sent.request.may_be_tried_again() {
+                let request = Request { is_second_try: true, ..sent.request };
+                again.push_back(Queued { request, undo: None });
+                continue;
+            }
             let cause = match cause {
                 Cause::NoAnswer { .. } => Cause::NoAnswer { waited: now.since(sent.at) },
                 cause => cause,
@@ -184,6 +196,10 @@ impl Connection {
             if sent.request.action.clears() {
                 self.owe(sent.request, now, now);
             }
+        }
+        if !again.is_empty() {
+            again.append(&mut self.queued);
+            self.queued = again;
         }
     }
 

@@ -148,6 +148,7 @@ impl Figures {
                 .quarantined_until()
                 .map(|until| until.since(now))
                 .filter(|remaining| !remaining.is_zero()),
+            is_awaited: connection.is_in_flight(),
             connections_asked_for: connections.asked_for,
             reconnects: connections.stood.saturating_sub(1),
         });

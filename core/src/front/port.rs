@@ -242,7 +242,8 @@ impl Port {
         self.shared.is_forked()
     }
 
-    /// Whether the locker has no users left, and everything sent was answered or has timed out.
+    /// Whether the locker has no users left, and everything sent was answered or has timed out. A
+    /// request over a connection that was forgotten while it was idle is sent again over the next.
     pub fn is_finished(&mut self) -> bool {
         if self.shared.mailbox.has_users() {
             return false;
@@ -250,7 +251,9 @@ impl Port {
         let now = self.shared.host.now();
         let since = *self.finishing_since.get_or_insert(now);
         let engine = self.shared.engine();
-        engine.machine.is_idle() || now >= since + engine.machine.config().request_timeout
+        let config = engine.machine.config();
+        let longest = config.request_timeout * 2 + config.connect_timeout;
+        engine.machine.is_idle() || now >= since + longest
     }
 }
 

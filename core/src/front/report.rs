@@ -210,6 +210,10 @@ pub struct MasterReport {
     /// answer, or because another server has taken its place
     /// ([`Warning::OtherServer`](crate::Warning::OtherServer)).
     pub quarantine: Option<Duration>,
+    /// Whether it has not answered all requests, or requests wait for a connection to it that may
+    /// still be opened. A process that ends before then may leave the key of a released lock there
+    /// until its TTL ends.
+    pub is_awaited: bool,
     /// Attempts to connect, including the first one and those that failed.
     pub connections_asked_for: u64,
     /// Connections that were opened, without the first one.

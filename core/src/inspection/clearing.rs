@@ -31,15 +31,13 @@ pub(crate) struct Clearance {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Progress {
     tries: u8,
-    /// Whether the master was asked again because its connection had been quiet for long.
-    is_repeated: bool,
     outcome: Option<Result<Deletion, Cause>>,
 }
 
 impl Clearance {
     pub(crate) fn new(id: LockId, resource: &Resource, effects: &mut Effects<'_>) -> Self {
         let masters = effects.config.masters.len();
-        let begun = Progress { tries: 0, is_repeated: false, outcome: None };
+        let begun = Progress { tries: 0, outcome: None };
         let clearance = Self { id, resource: resource.clone(), masters: vec![begun; masters] };
         clearance.ask(MasterSet::all(masters), None, effects);
         clearance
@@ -73,10 +71,6 @@ impl Clearance {
             | Answer::Seats { .. }
             | Answer::Queued { .. } => Ok(Deletion::Contended),
             Answer::Failed { cause: Cause::Server(ServerError::WrongType), .. } => Ok(Deletion::OtherType),
-            Answer::Failed { stale: true, .. } if !progress.is_repeated => {
-                progress.is_repeated = true;
-                return self.ask(alone, None, effects);
-            }
             Answer::Failed { cause, .. } => Err(cause),
         };
         progress.outcome = Some(outcome);

@@ -23,11 +23,8 @@ use crate::protocol::{
 pub(crate) struct Inquiry {
     id: LockId,
     subject: Subject,
-    claim: Claim,
     /// Each master's answer, or why there is none; empty once the outcome has been reported.
     heard: Vec<Option<Result<Box<Said>, Cause>>>,
-    /// Masters that were asked again because their connections had been quiet for long.
-    repeated: MasterSet,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,7 +36,7 @@ enum Subject {
 /// The restart guard's marker: every inspection reports it.
 const MARKER: &[u8] = Fleet::MARKER.as_bytes();
 
-/// One round is enough, even if quiet connections are asked again.
+/// There is one round only.
 const ROUND: u32 = 0;
 
 impl Inquiry {
@@ -70,15 +67,10 @@ impl Inquiry {
 
     fn begin(id: LockId, subject: Subject, claim: Claim, effects: &mut Effects<'_>) -> Self {
         let masters = effects.config.masters.len();
-        let inquiry = Self { id, subject, claim, heard: vec![None; masters], repeated: MasterSet::EMPTY };
-        inquiry.ask(MasterSet::all(masters), effects);
-        inquiry
-    }
-
-    fn ask(&self, masters: MasterSet, effects: &mut Effects<'_>) {
-        let ticket = Some(Ticket { lock: self.id, round: ROUND });
-        let (claim, ttl) = (self.claim.clone(), effects.config.ttl);
-        effects.order(masters, Request::new(ticket, Action::Inspect, claim, ttl));
+        let ticket = Some(Ticket { lock: id, round: ROUND });
+        let request = Request::new(ticket, Action::Inspect, claim, effects.config.ttl);
+        effects.order(MasterSet::all(masters), request);
+        Self { id, subject, heard: vec![None; masters] }
     }
 
     /// A master has answered.
@@ -88,15 +80,10 @@ impl Inquiry {
 
     /// A master gave no answer, or refused.
     pub(crate) fn answer(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {
-        let Answer::Failed { cause, stale, .. } = answer else {
+        let Answer::Failed { cause, .. } = answer else {
             debug_assert!(false, "a master that is asked about a lock tells, or fails");
             return;
         };
-        if stale && !self.repeated.contains(master) {
-            // A middlebox may have dropped the connection, which says nothing about the master.
-            self.repeated.insert(master);
-            return self.ask(MasterSet::only(master), effects);
-        }
         self.hear(master, Err(cause), effects);
     }
 

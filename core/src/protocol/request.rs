@@ -113,6 +113,8 @@ pub struct Request {
     pub waited: Option<Duration>,
     /// Whether another locker may know the token, and count its key.
     pub is_copied: bool,
+    /// Whether it was sent over an earlier connection, and may have been executed there.
+    pub is_second_try: bool,
 }
 
 impl Request {
@@ -129,6 +131,26 @@ impl Request {
             insists: false,
             waited: None,
             is_copied: false,
+            is_second_try: false,
+        }
+    }
+
+    /// Whether it may be sent again over the next connection, after one that had been quiet for
+    /// long: a request that is executed twice, or late, must do no harm. An acquisition would, as
+    /// its release may already be behind the first one.
+    pub(crate) fn may_be_tried_again(&self) -> bool {
+        self.ticket.is_some() && !self.action.creates()
+    }
+
+    /// What an answer to this try says about both tries. That the key is not ours says nothing if
+    /// the first try may have deleted it.
+    pub(crate) fn of_both_tries(&self, answer: Answer) -> Answer {
+        let may_have_deleted = self.is_second_try && matches!(self.action, Action::Release | Action::Keep);
+        match answer {
+            Answer::No if may_have_deleted => {
+                Answer::Failed { cause: Cause::Closed, fate: Fate::Unknown, stale: false }
+            }
+            answer => answer,
         }
     }
 

@@ -17,6 +17,7 @@ mod garbage;
 mod handing_over;
 mod handshake;
 mod healing;
+mod idle;
 mod inspecting;
 mod instants;
 mod keeping;

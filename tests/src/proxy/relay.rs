@@ -44,6 +44,8 @@ struct Link {
     server: Option<TcpStream>,
     to_server: Line,
     to_client: Line,
+    /// The next bytes of the client break it.
+    resets: bool,
     broken: bool,
 }
 
@@ -125,6 +127,7 @@ impl Relay {
             server: None,
             to_server: if self.unconfirmed { Line::unconfirmed() } else { Line::default() },
             to_client: Line::default(),
+            resets: false,
             broken: false,
         };
         if self.to_server.black_hole {
@@ -219,8 +222,9 @@ impl Relay {
         }
     }
 
-    pub(super) fn half_open(&mut self) {
+    pub(super) fn half_open(&mut self, resets: bool) {
         for link in &mut self.links {
+            link.resets = resets;
             link.to_server.lose();
             link.to_client.lose();
             if let Some(server) = link.server.take() {
@@ -257,6 +261,7 @@ impl Relay {
 
 impl Link {
     fn pump(&mut self, now: Instant, to_server: &Faults, to_client: &Faults) {
+        self.broken |= self.resets && self.client.peek(&mut [0]).is_ok_and(|length| length > 0);
         self.to_server.read_from(&mut self.client, now, to_server);
         let mut written = Ok(());
         if let Some(server) = &mut self.server {

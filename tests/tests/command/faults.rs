@@ -116,6 +116,27 @@ fn one_try_has_time_for_masters_that_are_far_away() {
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
 }
 
+/// A balancer that has forgotten idle connections drops what is written to them, or resets them.
+#[test]
+fn no_key_stays_behind_connections_that_were_forgotten_while_the_command_ran() {
+    for resets in [false, true] {
+        let masters = masters(3);
+        let proxies: Vec<_> = masters.iter().map(|master| FaultProxy::start(master.address())).collect();
+        let urls: Vec<_> = proxies.iter().map(FaultProxy::url).collect();
+        let mut run = start_over(&urls, &["--ttl", "60s"], &HOLD);
+        run.first_line();
+        std::thread::sleep(Duration::from_secs(6));
+        let forget = if resets { FaultProxy::half_open_until_used } else { FaultProxy::half_open };
+        proxies.iter().for_each(forget);
+
+        let ended = run.end();
+
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+        let left = masters.iter().filter(|master| master.exists(JOB)).count();
+        assert_eq!(left, 0, "keys that are left after the end, resets: {resets}");
+    }
+}
+
 #[test]
 fn a_run_without_a_limit_waits_for_masters_that_come_back() {
     let masters = masters(3);

@@ -165,6 +165,38 @@ pub(crate) fn the_first_lock_after_idle_connections_were_swallowed_succeeds(tran
     no_key(&masters, "job");
 }
 
+pub(crate) fn locks_over_forgotten_connections_are_extended_and_released(transport: &Transport) {
+    let masters = masters(3);
+    let held = |key| {
+        let proxies = proxies(&masters);
+        let locker = transport.open(hasty(urls(&proxies)).build().unwrap());
+        let guard = locker.lock(key).ttl(Duration::from_secs(60)).wait().unwrap();
+        held_on(&masters, &guard, 3);
+        (proxies, locker, guard)
+    };
+    let [extended, released, left] = [["a", "b"], ["c", "d"], ["e", "f"]].map(|keys| keys.map(held));
+    // After this time without traffic, a connection does not count as being in use.
+    sleep(Duration::from_secs(6));
+    for [dropped, reset] in [&extended, &released, &left] {
+        dropped.0.iter().for_each(FaultProxy::half_open);
+        reset.0.iter().for_each(FaultProxy::half_open_until_used);
+    }
+
+    for (_, _, guard) in &extended {
+        let extended = guard.extend(Duration::from_secs(60)).wait();
+        assert!(matches!(extended, Ok(left) if left > Duration::from_secs(58)), "{extended:?}");
+    }
+    for ((_proxies, _locker, guard), key) in released.into_iter().zip(["c", "d"]) {
+        assert_eq!(guard.release().wait(), Ok(Released::Freed));
+        no_key(&masters, key);
+    }
+    // The driver goes on until the releases have been executed.
+    for ((_proxies, locker, guard), key) in left.into_iter().zip(["e", "f"]) {
+        drop((guard, locker));
+        no_key(&masters, key);
+    }
+}
+
 pub(crate) fn requests_that_are_swallowed_leave_no_key_and_no_holder(transport: &Transport) {
     let masters = masters(3);
     let proxies = proxies(&masters);

@@ -206,13 +206,16 @@ fn masters(terms: Terms<'_>) -> ConfigBuilder {
     }
 }
 
-/// Waits a moment for connections that are still being opened, because the process ends next. Their
-/// masters then also receive what a quorum has decided without them. The more masters have received
-/// it, the more may fail.
+/// Waits a moment for masters that are slower than the quorum, because the process ends next. They
+/// then also execute what a quorum has decided without them. The more masters have executed it, the
+/// more may fail.
 pub(crate) fn settle(locker: &Locker) {
-    let until = Instant::now() + LINGER;
-    let is_opening = || locker.masters().iter().any(|(_, state)| *state == MasterState::Opening);
-    while is_opening() && Instant::now() < until {
+    settle_within(LINGER, locker);
+}
+
+fn settle_within(span: Duration, locker: &Locker) {
+    let until = Instant::now() + span;
+    while locker.report().masters.iter().any(|master| master.is_awaited) && Instant::now() < until {
         thread::sleep(LOOK);
     }
 }
@@ -368,7 +371,12 @@ impl Hold for Held {
             (Grant::Permit(permit), None) => permit.release(),
         };
         let keeps_for = release.keeps_for();
-        match release.wait() {
+        let outcome = release.wait();
+        // A master whose connection was forgotten while the command ran gets the release over the
+        // next one.
+        let config = self.locker.config();
+        settle_within(config.request_timeout() + config.connect_timeout(), &self.locker);
+        match outcome {
             Ok(_) => keeps_for.map_or(Released::Ours, Released::Kept),
             Err(error @ ReleaseError::NotOurs(_)) => Released::NotOurs(error.to_string()),
             Err(error) => Released::Unknown(error.to_string()),

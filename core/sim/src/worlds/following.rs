@@ -32,6 +32,8 @@ pub(super) struct Part {
     applied: Option<u64>,
     /// The servers that follow it, each with the number of its attempt.
     followers: BTreeMap<usize, u64>,
+    /// The last attempt of each server that has ended. The end may overtake its beginning.
+    ended: BTreeMap<usize, u64>,
     /// Messages that arrived while it hung.
     pub(super) unread: Vec<Parcel>,
     /// Nothing between it and other servers arrives before this.
@@ -163,7 +165,8 @@ impl State {
         let now = self.now;
         let Some(node) = self.masters.get_mut(to) else { return };
         let clock = Duration::from_nanos(node.clock.read(now));
-        let is_newest = node.part.followers.get(&from).is_none_or(|known| *known < attempt);
+        let is_newest = node.part.followers.get(&from).is_none_or(|known| *known < attempt)
+            && node.part.ended.get(&from).is_none_or(|ended| *ended < attempt);
         let is_followed = node.part.followers.get(&from) == Some(&attempt);
         let follows = node.part.follows == Some(from) && node.part.attempt == attempt;
         match what {
@@ -194,9 +197,13 @@ impl State {
                 node.model.hear_replica(port(from), offset, clock);
                 self.look_at_waits(to);
             }
-            Content::End if is_followed => {
-                node.model.detach(port(from));
-                node.part.followers.remove(&from);
+            Content::End => {
+                let ended = node.part.ended.entry(from).or_default();
+                *ended = attempt.max(*ended);
+                if is_followed {
+                    node.model.detach(port(from));
+                    node.part.followers.remove(&from);
+                }
             }
             _ => {}
         }
