@@ -125,7 +125,7 @@ fn a_release_that_keeps_the_keys_says_so() {
         let Event::Released { outcome, .. } = &event else { panic!("{end:?}: {event:?}") };
         match end {
             End::ResetBehindTheServer => {
-                assert!(matches!(outcome, ReleaseOutcome::Unknown(_)), "{outcome:?}")
+                assert!(matches!(outcome, ReleaseOutcome::Unknown(_)), "{outcome:?}");
             }
             _ => assert_eq!(*outcome, ReleaseOutcome::StillOurs, "{end:?}"),
         }
