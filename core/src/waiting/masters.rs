@@ -63,6 +63,12 @@ impl Masters {
         self.0.iter().filter(|key| matches!(key, Key::Held { watched: true, .. })).count()
     }
 
+    /// How many masters do not notify, and have not said that the key is free.
+    pub(super) fn silent(&self) -> usize {
+        let is_silent = |key: &&Key| matches!(key, Key::Unknown | Key::Held { watched: false, .. });
+        self.0.iter().filter(is_silent).count()
+    }
+
     /// Notes what an answer says about the key; `is_read` if it follows an attempt that was taken
     /// back.
     pub(super) fn note(&mut self, master: MasterId, answer: Answer, is_read: bool, of: usize, now: Instant) {

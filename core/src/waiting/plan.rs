@@ -141,7 +141,7 @@ impl Bid {
             return self.freed_while_asking(lock, effects);
         }
         let free = self.masters.count(Key::Free);
-        let unknown = self.masters.count(Key::Unknown);
+        let silent = self.masters.silent();
         let (patient_until, listens) = (self.patient_until, self.listens);
         let needed = effects.config.quorum.needed();
         let may_assign = is_news
@@ -156,7 +156,7 @@ impl Bid {
         if free < needed && !is_first {
             // Together with the masters that do not notify there may be a quorum, so the lock asks
             // as often as it would without notifications.
-            if free + unknown >= needed {
+            if free + silent >= needed {
                 self.put_off(effects);
                 self.plan_next_attempt(lock, effects);
             }

@@ -354,3 +354,27 @@ fn readers_wait_for_the_end_of_a_dead_writers_mark_only() {
         assert!(waited < ms(1_100), "{waited:?}");
     }
 }
+
+/// A master does not notify of the end of a mark. So one that notifies may make a quorum together
+/// with the end of a mark elsewhere, long before the key that it had would have expired.
+#[test]
+fn a_reader_that_one_master_has_freed_waits_only_for_the_mark_on_another_one() {
+    for wanted in [read("x"), wanted(&[Target::read("x"), Target::read("z")])] {
+        for tracks_scripts in [false, true] {
+            let mut world = World::ready(settings(2));
+            world.each(|master| master.server.set_tracks_scripts(tracks_scripts));
+            let (held, marked) = (world.now + ms(4_000), world.now + ms(800));
+            world.masters[0].hold_by_another("x", Some(held));
+            world.masters[1].server.hold(0, b"quorlock:want/{x}", b"another", Some(wall_clock(marked)));
+            // The refusal because of the mark decides the round, so the mark is not read again.
+            world.masters[0].delay = ms(1);
+            let reader = world.acquire(&wanted);
+            world.pass(ms(5));
+            let now = wall_clock(world.now);
+            assert!(world.masters[0].server.remove(0, b"x", now));
+            assert_eq!(next_granted(&mut world, 0), reader);
+            let waited = world.now.since(marked);
+            assert!(waited <= ms(300), "{waited:?} after the mark has ended");
+        }
+    }
+}
