@@ -29,6 +29,7 @@ impl Connection {
         self.to_open = Some(self.generation);
         self.state = State::Opening { since: now, securing: false };
         self.proven = false;
+        self.late_look = None;
     }
 
     /// How long an opening may take. Until it has failed once, requests wait for it, so the limit
@@ -74,6 +75,25 @@ impl Connection {
     pub(super) fn drains_since(&self) -> Option<Instant> {
         let State::Draining { since } = self.state else { return None };
         Some(self.flight.oldest().map_or(since, |written| written.max(since)))
+    }
+
+    /// How long a master has after a late look: long enough for an answer to a request that has
+    /// just been written, and far shorter than the limit of silence.
+    pub(super) fn grace(&self) -> Duration {
+        self.config.request_timeout / 8
+    }
+
+    /// Whether silence, which was over the limit at `overdue`, is looked at again before the
+    /// verdict. A driver that looks late was not woken in time, so its process may have been
+    /// stopped, and may have written the requests only now. Until the next answer this happens
+    /// once, so a process that is always late gives silent masters up as well.
+    pub(super) fn looks_again(&mut self, overdue: Instant, looked: Instant) -> bool {
+        let is_late = looked.since(overdue) > self.grace() / 4;
+        let looks_again = is_late && self.late_look.is_none();
+        if looks_again {
+            self.late_look = Some(looked);
+        }
+        looks_again
     }
 
     /// Silence counts until `looked`, when the socket was last known to be empty.

@@ -120,6 +120,8 @@ pub(crate) struct Connection {
     /// Whether the last open connection ever became ready for requests.
     served: bool,
     last_received: Instant,
+    /// When the driver found silence so late that the process may have been stopped.
+    late_look: Option<Instant>,
     /// When the last answered request was sent: the server was up after that.
     heard_at: Instant,
     inbound: BytesMut,
@@ -157,6 +159,7 @@ impl Connection {
             proven: false,
             served: false,
             last_received: now,
+            late_look: None,
             heard_at: now,
             inbound: BytesMut::new(),
             scanner: Scanner::default(),
@@ -227,7 +230,8 @@ impl Connection {
     fn answers_deadline(&self) -> Option<Instant> {
         let limit = self.config.request_timeout;
         let overdue = self.flight.deadline(limit, self.last_received);
-        Instant::first_of(overdue, self.drains_since().map(|since| since + limit))
+        let overdue = Instant::first_of(overdue, self.drains_since().map(|since| since + limit))?;
+        Some(self.late_look.map_or(overdue, |late| overdue.max(late + self.grace())))
     }
 
     // Commands.
@@ -337,7 +341,8 @@ impl Connection {
                 self.opening_takes_long(since, now, answers);
             }
             State::Ready | State::Draining { .. } => {
-                if self.answers_deadline().is_some_and(|deadline| deadline <= looked) {
+                let overdue = self.answers_deadline().filter(|deadline| *deadline <= looked);
+                if overdue.is_some_and(|since| !self.looks_again(since, looked)) {
                     self.answers_take_long(looked, now, answers);
                 }
                 self.pay_debts(now, answers);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock_core::front::{Guard, Locker, Release, ReleaseError, Released};
+use quorlock_core::front::{Guard, Locker, Port, Release, ReleaseError, Released};
 
 use super::driver::{Driver, ms};
 
@@ -70,16 +70,37 @@ fn a_late_turn_reads_the_sockets_before_it_calls_a_master_silent() {
     driver.end();
 }
 
+/// A turn in which the sockets have nothing. Returns for how long the driver then sleeps.
+fn silent_turn(driver: &Arc<Driver>) -> Duration {
+    driver.with_port(|port: &mut Port| {
+        port.register(Waker::noop());
+        port.tick();
+        port.sleep().unwrap()
+    })
+}
+
 #[test]
-fn a_master_still_silent_after_the_sockets_are_read_times_out_in_that_turn() {
+fn a_request_that_a_stop_delayed_before_its_write_is_still_answered() {
+    let (_locker, driver, guard) = granted();
+    let release = Box::pin(guard.release());
+    // The process is stopped before the bytes are in the sockets, and another thread looks first.
+    driver.with_port(|port| port.sleep());
+    driver.pass(LATE);
+    assert!(!silent_turn(&driver).is_zero());
+    outcome(&driver, release).unwrap();
+    driver.end();
+}
+
+#[test]
+fn a_master_that_is_silent_at_two_late_looks_times_out() {
     let (_locker, driver, guard) = granted();
     let mut release = Box::pin(guard.release());
     driver.with_port(|port| port.sleep());
     driver.pass(LATE);
-    driver.with_port(|port| {
-        port.register(Waker::noop());
-        port.tick();
-    });
+    silent_turn(&driver);
+    assert!(poll(&mut release).is_pending());
+    driver.pass(LATE);
+    silent_turn(&driver);
     let outcome = poll(&mut release);
     assert!(matches!(outcome, Poll::Ready(Err(ReleaseError::Unknown(_)))), "{outcome:?}");
     driver.end();
