@@ -85,11 +85,12 @@ impl Connection {
 
     /// Whether silence, which was over the limit at `overdue`, is looked at again before the
     /// verdict. A driver that looks late was not woken in time, so its process may have been
-    /// stopped, and may have written the requests only now. Until the next answer this happens
-    /// once, so a process that is always late gives silent masters up as well.
+    /// stopped, and may have written the requests only now. This happens once for a silence, so a
+    /// process that is always late gives masters up as well: the next one must have begun later.
     pub(super) fn looks_again(&mut self, overdue: Instant, looked: Instant) -> bool {
         let is_late = looked.since(overdue) > self.grace() / 4;
-        let looks_again = is_late && self.late_look.is_none();
+        let limit = self.config.request_timeout;
+        let looks_again = is_late && self.late_look.is_none_or(|last| overdue > last + limit);
         if looks_again {
             self.late_look = Some(looked);
         }

@@ -69,7 +69,6 @@ impl Connection {
         let Some(sent) = self.flight.pop() else { return Err(Cause::UnexpectedReply) };
         let &Sent { ref request, at, form, .. } = &sent;
         self.heard_at = self.heard_at.max(at);
-        self.late_look = None;
         let error = match reply {
             Reply::Error(text) => Some(ServerError::classify(text)),
             _ => None,

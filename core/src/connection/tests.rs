@@ -5,6 +5,7 @@ mod clearing;
 mod cluster;
 mod discovery;
 mod draining;
+mod idle;
 mod native;
 mod parting;
 mod quarantined;

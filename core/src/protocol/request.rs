@@ -137,9 +137,11 @@ impl Request {
 
     /// Whether it may be sent again over the next connection, after one that had been quiet for
     /// long: a request that is executed twice, or late, must do no harm. An acquisition would, as
-    /// its release may already be behind the first one.
+    /// its release may already be behind the first one. So would `Open`: the master may have lost
+    /// votes since, and must not vote at once then.
     pub(crate) fn may_be_tried_again(&self) -> bool {
-        self.ticket.is_some() && !self.action.creates()
+        let does_harm = self.action.creates() || self.action == Action::Open;
+        self.ticket.is_some() && !does_harm && !self.is_second_try
     }
 
     /// What an answer to this try says about both tries. That the key is not ours says nothing if
