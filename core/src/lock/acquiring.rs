@@ -6,7 +6,7 @@ use super::clearing::{LostRound, Refused};
 use super::context::{Context, Grant};
 use super::fencing::Numbers;
 use super::holding::Held;
-use super::seating::Asking;
+use super::seating::{Asking, Said};
 use super::{NOTICE, Next};
 use crate::protocol::{
     Action, Answer, Cause, Decision, MasterId, MasterSet, QueuePlace, Request, Sentinel, Vote, Votes,
@@ -177,13 +177,15 @@ impl Trying {
     pub(super) fn answer(&mut self, master: MasterId, mut answer: Answer, cx: &mut Context<'_, '_>) -> Next {
         if let Some(seating) = &cx.keys.seating {
             let is_open = seating.chosen().is_none();
-            let Some(chosen) = cx.chosen_by(master, answer, self.asking()) else {
-                // The master is at work: the others are not asked yet.
-                let head_start = cx.effects.config.request_timeout / HEAD_START;
-                self.rest_at = self.rest_at.map(|_| cx.effects.now + head_start);
-                return Next::Stay;
+            answer = match cx.chosen_by(master, answer, self.asking()) {
+                Said::All(answer) => answer,
+                Said::Some(answer) => {
+                    // The master is at work: the others are not asked yet.
+                    let head_start = cx.effects.config.request_timeout / HEAD_START;
+                    self.rest_at = self.rest_at.map(|_| cx.effects.now + head_start);
+                    return Next::Named(master, answer);
+                }
             };
-            answer = chosen;
             if is_open && cx.keys.seating.as_ref().is_some_and(|seating| seating.chosen().is_some()) {
                 self.assigned_by(master);
             }

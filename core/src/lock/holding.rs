@@ -4,7 +4,7 @@ use super::clearing::LostRound;
 use super::context::Context;
 use super::extending::{Extension, Renewal, renewal_after};
 use super::resuming::not_resumed;
-use super::seating::Asking;
+use super::seating::{Asking, Said};
 use super::{NOTICE, Next};
 use crate::protocol::{Answer, Cause, Event, Fate, LossCause, MasterId, MasterSet, Vote};
 use crate::time::Instant;
@@ -103,7 +103,7 @@ impl Held {
         }
         if cx.keys.seating.is_some() {
             let asking = Asking { round: self.round, watch: false, waited: None, is_open: false };
-            let Some(chosen) = cx.chosen_by(master, answer, asking) else { return Next::Stay };
+            let Said::All(chosen) = cx.chosen_by(master, answer, asking) else { return Next::Stay };
             answer = chosen;
         }
         let vote = answer.vote();

@@ -14,7 +14,8 @@ use std::time::Duration;
 use super::context::{Base, Context};
 use crate::jitter::Jitter;
 use crate::protocol::{
-    Action, Answer, Cause, Claim, Fate, MasterId, MasterSet, Request, Resource, Seats, Targets, Token, Wish,
+    Action, Answer, Cause, Claim, Fate, MasterId, MasterSet, Request, Resource, Seats, Sentinel, Targets,
+    Token, Wish,
 };
 
 /// The choice of a semaphore's seats for an attempt.
@@ -47,8 +48,18 @@ struct Window {
     /// With how many of the seats neither this window nor an earlier one deals as the first of
     /// those that the attempt takes.
     left: u16,
+    /// What the master has said about its earlier windows.
+    refused: Option<Answer>,
     /// The claim of all its seats.
     claim: Claim,
+}
+
+/// What a master has said in an attempt.
+pub(super) enum Said {
+    /// Its answer about the chosen seats, or about all of its windows.
+    All(Answer),
+    /// It has refused some seats, and has been asked for others.
+    Some(Answer),
 }
 
 /// How an attempt asks a master to assign seats.
@@ -92,7 +103,7 @@ impl Seating {
         let length = (left + self.take - 1).min(Seats::MOST).min(self.of);
         let step = if length == self.of { left } else { left.min(stride(self.take)) };
         let claim = self.claim_of(self.seats_of(from, length), token, fenced)?;
-        Some(Window { master, from, length, step, left: left - step, claim })
+        Some(Window { master, from, length, step, left: left - step, refused: None, claim })
     }
 
     /// The numbers of consecutive seats; behind the last seat, the first one follows.
@@ -168,48 +179,49 @@ impl Context<'_, '_> {
     }
 
     /// Turns a master's answer into one about the chosen seats, which this answer may choose.
-    /// Returns `None` if the master has yet to answer more.
-    pub(super) fn chosen_by(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Option<Answer> {
+    pub(super) fn chosen_by(&mut self, master: MasterId, answer: Answer, asking: Asking) -> Said {
         let (token, fenced) = (self.keys.token, self.base.is_fenced);
-        let Some(seating) = &mut self.keys.seating else { return Some(answer) };
-        let Some(place) = seating.window_of(master) else { return Some(answer) };
+        let Some(seating) = &mut self.keys.seating else { return Said::All(answer) };
+        let Some(place) = seating.window_of(master) else { return Said::All(answer) };
         if leaves_open(answer) {
-            return Some(answer);
+            return Said::All(answer);
         }
         let window = seating.windows.swap_remove(place);
+        let answer = window.refused.map_or(answer, |earlier| of_both_windows(earlier, answer));
         match answer {
             Answer::Seats { places, number } => {
                 let seats = seating.seats(&window, places);
                 seating.chosen = seating.chosen.or(seats);
                 if seats.is_none() || seats != seating.chosen {
                     self.let_go(master, window.claim);
-                    return Some(Answer::No);
+                    return Said::All(Answer::No);
                 }
-                let locks = seating.locks()?;
-                self.keys.choose(&locks, fenced);
-                match number {
-                    Some(number) => Some(Answer::Counted(number)),
+                if let Some(locks) = seating.locks() {
+                    self.keys.choose(&locks, fenced);
+                }
+                Said::All(match number {
+                    Some(number) => Answer::Counted(number),
                     None if fenced => {
                         let (cause, fate) = (Cause::UnexpectedReply, Fate::Unknown);
-                        Some(Answer::Failed { cause, fate, stale: false })
+                        Answer::Failed { cause, fate, stale: false }
                     }
-                    None => Some(Answer::Yes),
-                }
+                    None => Answer::Yes,
+                })
             }
             Answer::Holder { .. } if seating.chosen.is_none() => {
                 let next = seating.window_after(Some(&window), master, token, fenced);
-                let Some(next) = next else { return Some(answer) };
-                seating.windows.push(next.clone());
+                let Some(next) = next else { return Said::All(answer) };
+                seating.windows.push(Window { refused: Some(answer), ..next.clone() });
                 self.ask_for(Some(next.claim), master, asking);
-                None
+                Said::Some(answer)
             }
             // It has refused a window, and was not asked for the seats that another one has chosen
             // meanwhile.
             Answer::Holder { .. } if asking.is_open => {
                 self.ask_for(None, master, asking);
-                None
+                Said::Some(answer)
             }
-            answer => Some(answer),
+            answer => Said::All(answer),
         }
     }
 
@@ -275,6 +287,23 @@ fn first_seat(base: &Base, of: u16, take: u16) -> u16 {
     let shift = if misses_some { base.attempts % u32::from(SHORTEST_STRIDE) } else { 0 };
     let from = (u32::from(base.seat_from) + shift) % u32::from(of.max(1));
     u16::try_from(from).unwrap_or(0)
+}
+
+/// What the refusals of two windows say together. If a free seat of either is kept for a longer
+/// waiter, that decides when to ask again, and otherwise the seat that ends first.
+fn of_both_windows(earlier: Answer, later: Answer) -> Answer {
+    let (
+        Answer::Holder { holder, remaining, watched },
+        Answer::Holder { holder: later_holder, remaining: later_remaining, watched: later_watched },
+    ) = (earlier, later)
+    else {
+        return later;
+    };
+    let life = |remaining: Option<Duration>| remaining.unwrap_or(Duration::MAX);
+    let rank = |holder, remaining| (holder != Sentinel::WANTED, life(remaining));
+    let is_later = rank(later_holder, later_remaining) < rank(holder, remaining);
+    let (holder, remaining) = if is_later { (later_holder, later_remaining) } else { (holder, remaining) };
+    Answer::Holder { holder, remaining, watched: watched && later_watched }
 }
 
 /// Whether after this answer a master may have taken seats, or may still do so.

@@ -66,8 +66,8 @@ pub(crate) struct Bid {
 pub(super) enum Plan {
     /// The lock is asking, or held. `first_leads`: a refusal by the first master means that a rival
     /// came first and now asks the others. It is false if the key on that master may have been held
-    /// all the time.
-    Asking { first_leads: bool },
+    /// all the time. `named`: masters that have refused in this attempt, and may yet answer more.
+    Asking { first_leads: bool, named: MasterSet },
     /// Other processes get their turn until this instant.
     Pause { until: Instant },
     /// The lock waits after a lost attempt, or listens before the first one.
@@ -119,7 +119,7 @@ impl Default for Bid {
             repeated: MasterSet::EMPTY,
             masters: Masters::default(),
             last_votes: None,
-            plan: Plan::Asking { first_leads: false },
+            plan: Plan::Asking { first_leads: false, named: MasterSet::EMPTY },
         }
     }
 }
@@ -228,6 +228,7 @@ impl Bid {
     pub(crate) fn forget_its_queue(&mut self, is_held: bool, is_fair: bool) {
         let masters = if is_held { Masters::default() } else { std::mem::take(&mut self.masters) };
         let keeps_place = is_fair && !is_held;
+        let asking = Plan::Asking { first_leads: false, named: MasterSet::EMPTY };
         *self = Self {
             is_wary: self.is_wary,
             repeated: self.repeated,
@@ -235,7 +236,7 @@ impl Bid {
             renews_at: self.renews_at.filter(|_| keeps_place),
             last_votes: self.last_votes.take().filter(|_| !is_fair),
             masters,
-            plan: std::mem::replace(&mut self.plan, Plan::Asking { first_leads: false }),
+            plan: if is_held { asking } else { std::mem::replace(&mut self.plan, asking) },
             ..Self::default()
         };
     }
@@ -267,7 +268,7 @@ impl Bid {
         let follows_rival = self.listens && self.last_votes.is_none();
         let first = self.first_to_ask(lock, effects).filter(|_| !follows_rival);
         let first_leads = first.is_some_and(|first| !self.masters.is_unheard(first));
-        self.plan = Plan::Asking { first_leads };
+        self.plan = Plan::Asking { first_leads, named: MasterSet::EMPTY };
         self.asked_at = now;
         let attempt = Attempt {
             first: first.map(|first| (first, now + effects.config.request_timeout / HEAD_START)),
@@ -285,12 +286,16 @@ impl Bid {
     pub(crate) fn hear(&mut self, report: Report, lock: &mut Lock, effects: &mut Effects<'_>) {
         match report {
             Report::Nothing | Report::Unchanged => {}
-            Report::Named(master, answer) => self.note(master, answer, false, effects),
+            Report::Named(master, answer) => self.named(master, answer, effects),
             Report::RoundLost(lost) => self.lost(lost, lock, effects),
             Report::Refused(refused) => {
-                self.note(refused.first, refused.answer, false, effects);
+                let (first, is_free) = (refused.first, self.is_free_since_named(refused.first));
+                self.note(first, refused.answer, false, effects);
                 if lock.may_try_again() {
                     self.turned_away(refused, lock, effects);
+                    if is_free {
+                        self.become_free(first, lock, effects);
+                    }
                 } else {
                     self.look_around(refused, lock, effects);
                 }
@@ -318,6 +323,24 @@ impl Bid {
             Plan::Waiting(_) if self.renews_at.is_some() => self.renew_place(lock, effects),
             Plan::Asking { .. } | Plan::Pause { .. } | Plan::Waiting(_) => {}
         }
+    }
+
+    /// Notes the answer of a master in an attempt. It may not be the master's first one: for one of
+    /// many permits it is asked several times.
+    pub(super) fn named(&mut self, master: MasterId, answer: Answer, effects: &Effects<'_>) {
+        if !self.is_free_since_named(master) {
+            self.note(master, answer, false, effects);
+        }
+        if let Plan::Asking { named, .. } = &mut self.plan {
+            named.insert(master);
+        }
+    }
+
+    /// Whether what a master has refused in this attempt has changed since. A further answer of
+    /// that master is about other permits.
+    fn is_free_since_named(&self, master: MasterId) -> bool {
+        matches!(self.plan, Plan::Asking { named, .. } if named.contains(master))
+            && self.masters.free().contains(master)
     }
 
     /// Notes what an answer says about the key on a master.

@@ -32,7 +32,7 @@ impl Bid {
             self.assigner = Assigner::Common;
         }
         if let Some((master, answer)) = lost.last {
-            self.note(master, answer, false, effects);
+            self.named(master, answer, effects);
         }
         let votes: Arc<[Vote]> = lost.votes.into();
         if !lost.is_undecided || self.last_votes.is_none() {
@@ -169,7 +169,7 @@ impl Bid {
         };
         // Earlier notifications of other masters about permits may be of the same changes that this
         // one knows.
-        if lock.targets().is_permit() || self.plan == (Plan::Asking { first_leads: true }) {
+        if lock.targets().is_permit() || matches!(self.plan, Plan::Asking { first_leads: true, .. }) {
             self.masters.forget_all_but(first);
         }
         self.plan = Plan::Waiting(Waiting {

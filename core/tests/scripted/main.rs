@@ -34,6 +34,7 @@ mod permits_assigned;
 mod permits_at_once;
 mod permits_behind;
 mod permits_handed_over;
+mod permits_in_windows;
 mod permits_slow;
 mod prefix;
 mod renewal;
