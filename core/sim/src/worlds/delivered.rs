@@ -78,9 +78,15 @@ impl Delivered {
     }
 
     /// Whether the keys of this token may stay although no client holds it: a copy may restore them
-    /// behind a release.
+    /// behind a release, and a lock whose time has ended leaves them if another may count them.
     pub(super) fn may_stay(&self, token: &[u8]) -> bool {
-        self.handed.contains(token) || self.copied.contains(token)
+        self.handed.contains(token) || self.copied.contains(token) || self.is_unreleased(token)
+    }
+
+    /// Whether no master has executed a release of a lock since a client last began to resume it.
+    fn is_unreleased(&self, token: &[u8]) -> bool {
+        let begun = self.begun.iter().filter(|((_, of), _)| of == token).map(|(_, begun)| *begun).max();
+        begun.is_some_and(|begun| self.parted.get(token).is_none_or(|parted| *parted < begun))
     }
 
     /// Whether a guard is not worth anything, which its client cannot know: another client that had
