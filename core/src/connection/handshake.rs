@@ -71,7 +71,7 @@ pub(crate) struct Handshake {
     pub(super) quarantine: Option<Duration>,
     /// Whether it reported that not all of its replicas follow.
     pub(super) alone: bool,
-    /// The server does not know SCRIPT, so EVAL must be tried.
+    /// The server gave no usable answer to SCRIPT LOAD, so EVAL must be tried.
     to_try: bool,
     /// The marker has yet to be checked.
     to_attend: Option<Fleet>,
@@ -201,7 +201,7 @@ impl Handshake {
             (Step::InfoMemory, Reply::Bulk(info)) => look_for_eviction(info, config)?,
             (Step::Load(_), Reply::Error(text)) => {
                 let error = ServerError::classify(text);
-                self.to_try |= error == ServerError::UnknownCommand;
+                self.to_try |= matches!(error, ServerError::UnknownCommand | ServerError::Other(_));
                 self.denied(error, Warning::ScriptLoadDenied)?;
             }
             // Without scripts a lock could be granted but not released. Any other error comes from
@@ -210,9 +210,11 @@ impl Handshake {
                 return Err(Cause::Server(ServerError::UnknownCommand));
             }
             (Step::Try, _) => {}
-            (Step::Load(script), Reply::Bulk(sha)) if *sha == script.sha1_hex.as_bytes() => {
+            (Step::Load(script), loaded) if loaded.as_bytes() == Some(script.sha1_hex.as_bytes()) => {
                 self.loaded.insert(script);
             }
+            // Loading is optional: the script's first use sends its text.
+            (Step::Load(_), _) => self.to_try = true,
             (Step::Attend(_), Reply::Error(text)) => {
                 let error = ServerError::classify(text);
                 // The marker has moved to another node. Without the marker nothing is granted here.
@@ -232,12 +234,7 @@ impl Handshake {
                 cause => return Err(cause.unwrap_or(Cause::UnexpectedReply)),
             },
             (
-                Step::InfoServer
-                | Step::InfoReplication
-                | Step::InfoMemory
-                | Step::Load(_)
-                | Step::Attend(_)
-                | Step::Marker,
+                Step::InfoServer | Step::InfoReplication | Step::InfoMemory | Step::Attend(_) | Step::Marker,
                 _,
             ) => return Err(Cause::UnexpectedReply),
         }
@@ -363,10 +360,11 @@ impl Handshake {
         Ok(())
     }
 
-    /// A missing permission is a warning; anything else (LOADING, NOAUTH, …) ends the handshake.
+    /// A refused command is a warning, whatever words a proxy has for that; an error that says
+    /// something about the server (LOADING, NOAUTH, …) ends the handshake.
     fn denied(&mut self, error: ServerError, warning: Warning) -> Result<(), Cause> {
         match error {
-            ServerError::NoPerm | ServerError::UnknownCommand => {
+            ServerError::NoPerm | ServerError::UnknownCommand | ServerError::Other(_) => {
                 if !self.warnings.contains(&warning) {
                     self.warnings.push(warning);
                 }

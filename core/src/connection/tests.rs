@@ -320,10 +320,30 @@ fn the_answer_to_a_repeated_script_leaves_other_deadlines_unchanged() {
 }
 
 #[test]
-fn a_wrong_sha_1_from_script_load_is_an_unexpected_reply() {
+fn a_script_that_the_server_does_not_say_it_has_loaded_is_sent_as_text() {
+    let replies = |loaded: &str| {
+        let replies = String::from_utf8(greeting(RELEASE.sha1_hex)).unwrap();
+        replies.replace(&format!("$40\r\n{}\r\n", RELEASE.sha1_hex), loaded).into_bytes()
+    };
+    for loaded in ["+OK\r\n", "_\r\n", ":1\r\n", "*0\r\n", "-ERR not supported here\r\n", "$2\r\nno\r\n"] {
+        let mut alone = Alone::greeting(one());
+        alone.hear(&replies(loaded));
+        assert!(alone.written().contains("EVAL\\r\\n$8\\r\\nreturn 1"), "{loaded}: whether it has scripts");
+        alone.hear(b":1\r\n");
+        assert!(alone.connection.is_ready(), "{loaded}: {:?}", alone.connection.fault());
+        alone.submit(Action::Release, 1);
+        alone.submit(Action::Extend, 1);
+        let mut expected = Vec::new();
+        request(Action::Release, 1).encode(Form::ByText, None, &mut expected);
+        request(Action::Extend, 1).encode(Form::BySha, None, &mut expected);
+        assert_eq!(alone.written(), expected.escape_ascii().to_string(), "{loaded}");
+    }
+    // Some servers report it as a simple string.
     let mut alone = Alone::greeting(one());
-    alone.hear(&greeting(UNDO.sha1_hex));
-    assert_eq!(alone.connection.fault(), Some(Cause::UnexpectedReply));
+    alone.hear(&replies(&format!("+{}\r\n", RELEASE.sha1_hex)));
+    assert!(alone.connection.is_ready());
+    alone.submit(Action::Release, 1);
+    assert!(alone.written().contains("EVALSHA"));
 }
 
 #[test]
