@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::cluster::tag_keys;
+use super::pushes::Pushes;
 use super::wording::Form;
 use super::{Answers, Connection, State};
 use crate::jitter::Jitter;
@@ -181,6 +182,7 @@ impl Connection {
         self.to_open = None;
         self.inbound = BytesMut::new();
         self.scanner = Scanner::default();
+        self.pushes = Pushes::default();
         self.outbound.clear();
         self.leave_server();
         self.warnings.clear();

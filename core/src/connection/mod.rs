@@ -14,6 +14,7 @@ mod flight;
 mod handshake;
 mod info;
 mod life;
+mod pushes;
 mod replies;
 mod requests;
 mod telling;
@@ -40,6 +41,7 @@ use self::discovery::{Inquiry, Search};
 use self::flight::Flight;
 use self::handshake::Handshake;
 use self::life::Backoff;
+use self::pushes::Pushes;
 use self::requests::{Debt, Queued};
 use self::tracking::Tracking;
 use self::upkeep::Former;
@@ -114,6 +116,7 @@ pub(crate) struct Connection {
     queued: VecDeque<Queued>,
     debts: VecDeque<Debt>,
     tracking: Tracking,
+    pushes: Pushes,
     backoff: Backoff,
     /// Whether the present connection has carried an answer: then the next one probably works, too.
     proven: bool,
@@ -155,6 +158,7 @@ impl Connection {
             queued: VecDeque::new(),
             debts: VecDeque::new(),
             tracking: Tracking::default(),
+            pushes: Pushes::default(),
             backoff: Backoff::new(&config.reconnect_delay, jitter),
             proven: false,
             served: false,

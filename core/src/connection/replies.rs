@@ -45,7 +45,7 @@ impl Connection {
             let (frame, behind) = rest.split_at_checked(length).ok_or(Cause::UnexpectedReply)?;
             let reply = wire::decode(self.dialect, frame).map_err(Cause::Garbage)?;
             match &reply {
-                Reply::Push(fields) => self.push(fields, answers),
+                Reply::Push(fields) => self.push(fields, now, answers)?,
                 reply => self.reply(reply, now, answers)?,
             }
             rest = behind;

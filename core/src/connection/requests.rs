@@ -67,7 +67,11 @@ impl Connection {
         if let Some(tag) = &self.tag {
             tag_keys(tag, request, before, &mut self.outbound);
         }
-        self.flight.push(request, form, now, self.outbound.len() - before, false);
+        let bytes = self.outbound.len() - before;
+        self.flight.push(request, form, now, bytes, false);
+        if matches!(self.tracking, Tracking::On { .. }) {
+            self.pushes.pay(bytes);
+        }
         if self.declared() > 0 {
             self.expect_vote(request.action, now);
         }

@@ -8,6 +8,7 @@ mod draining;
 mod idle;
 mod native;
 mod parting;
+mod pushes;
 mod quarantined;
 mod queueing;
 

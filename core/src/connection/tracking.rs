@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Answers, Connection, Warning, Wording};
-use crate::protocol::{Action, Answer, Request};
+use crate::protocol::{Action, Answer, Cause, Request};
 use crate::time::Instant;
 use crate::wire::{Dialect, Reply};
 
@@ -104,19 +104,28 @@ impl Connection {
         }
     }
 
-    /// A message that answers no command. Messages that are not about keys are ignored.
-    pub(super) fn push(&self, fields: &[Reply<'_>], answers: &mut Answers) {
+    /// A message that answers no command. Messages that are not about keys are ignored, and too
+    /// many that nobody asked for end the connection.
+    pub(super) fn push(
+        &mut self,
+        fields: &[Reply<'_>],
+        now: Instant,
+        answers: &mut Answers,
+    ) -> Result<(), Cause> {
         match fields {
             [kind, Reply::Array(keys)] if kind.as_bytes() == Some(b"invalidate") => {
+                self.pushes.take(keys.len(), now)?;
                 for key in keys.iter().filter_map(|key| self.untagged(key.as_bytes()?)) {
                     answers.tell(self.id, News::Changed(Bytes::copy_from_slice(key)));
                 }
             }
             [kind, Reply::Null] if kind.as_bytes() == Some(b"invalidate") => {
+                self.pushes.take(1, now)?;
                 answers.tell(self.id, News::AllChanged);
             }
-            _ => {}
+            _ => self.pushes.take(1, now)?,
         }
+        Ok(())
     }
 
     /// This connection has changed keys. With NOLOOP the server forgets the registration without a

@@ -82,6 +82,10 @@ pub enum Cause {
     /// The master sent a well-formed reply that does not fit the command, or that no request was
     /// waiting for.
     UnexpectedReply,
+    /// The master sent more messages than the few that are ignored, although no request had asked
+    /// for them: notifications of keys that this client does not wait for, messages of channels, or
+    /// of an unknown kind.
+    UnaskedMessages,
     /// The server is a replica. Only masters vote: a write to a replica is refused or lost.
     Replica,
     /// Another address leads to the same server. It has one vote, not two.
@@ -230,6 +234,9 @@ impl Cause {
             Self::UnexpectedReply => {
                 f.write_str("does not speak Redis's protocol: an answer that was not asked for")
             }
+            Self::UnaskedMessages => f.write_str(
+                "sent too many messages that were not asked for: is this a Redis or Valkey server, without something in between?",
+            ),
             Self::Replica => f.write_str("is a replica, and only masters vote"),
             Self::SameServer { other } => match masters.get(other.index()) {
                 Some(name) => write!(f, "is the same server as {name}"),
@@ -328,6 +335,10 @@ mod tests {
                 "does not speak Redis's protocol: a value of unknown length",
             ),
             (Cause::UnexpectedReply, "does not speak Redis's protocol: an answer that was not asked for"),
+            (
+                Cause::UnaskedMessages,
+                "sent too many messages that were not asked for: is this a Redis or Valkey server, without something in between?",
+            ),
             (Cause::Replica, "is a replica, and only masters vote"),
             (Cause::SameServer { other: first }, "is the same server as a:6379"),
             (Cause::SameServer { other: second }, "is the same server as another address"),
