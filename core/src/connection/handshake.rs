@@ -2,7 +2,8 @@
 //! the scripts that most locks need, in one write.
 //!
 //! It pipelines `HELLO 3 [AUTH user password] [SETNAME name]`, `SELECT`, `INFO server`, `INFO
-//! replication`, `CLIENT SETINFO` with our name and version, and `SCRIPT LOAD` for three scripts.
+//! replication`, `CLIENT SETINFO` with our name and version, a look for the commands
+//! that locks need, and `SCRIPT LOAD` for three scripts.
 //! The restart guard adds a fourth script, `INFO memory` and, after the replies, a check of the
 //! marker, which begins a quarantine as soon as the master is back. Without the guard, a `GET` of
 //! the marker looks whether other clients use it. A server that does not know HELLO (before Redis
@@ -13,6 +14,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::cluster::{self, encode_forget, marker_of};
+use super::commands::{self, Lacking};
 use super::info::{field, look_for_eviction, uptime};
 use super::replies::read_standing;
 use super::wording::NativeRelease;
@@ -41,9 +43,11 @@ enum Step {
     InfoReplication,
     InfoMemory,
     SetInfo,
+    /// Which commands the server knows, and whether it knows EVAL.
+    Commands,
+    /// Whether the server knows EVALSHA.
+    BySha,
     Load(&'static Script),
-    /// A script that does nothing.
-    Try,
     Attend(Fleet),
     /// Without the restart guard: whether there is a marker.
     Marker,
@@ -61,6 +65,8 @@ pub(crate) struct Handshake {
     pub(super) run_id: Option<RunId>,
     /// The server's uptime, if it reported one.
     pub(super) uptime: Option<Duration>,
+    /// The commands that the server does not know.
+    pub(super) lacking: Lacking,
     /// The server's own command for releases, according to its version.
     pub(super) native_release: Option<NativeRelease>,
     /// What the operator should know about the server.
@@ -71,8 +77,6 @@ pub(crate) struct Handshake {
     pub(super) quarantine: Option<Duration>,
     /// Whether it reported that not all of its replicas follow.
     pub(super) alone: bool,
-    /// The server gave no usable answer to SCRIPT LOAD, so EVAL must be tried.
-    to_try: bool,
     /// The marker has yet to be checked.
     to_attend: Option<Fleet>,
     /// HELLO reported that it is a replica.
@@ -117,12 +121,12 @@ impl Handshake {
             without_hello: false,
             run_id: None,
             uptime: None,
+            lacking: Lacking::default(),
             native_release: None,
             warnings: Vec::new(),
             loaded: ScriptSet::default(),
             quarantine: None,
             alone: false,
-            to_try: false,
             to_attend: None,
             is_replica: false,
             login,
@@ -198,29 +202,32 @@ impl Handshake {
                     self.warnings.push(Warning::UndeclaredReplicas);
                 }
             }
+            (Step::BySha, reply) => commands::check_script_command("EVALSHA", reply)?,
+            (Step::Commands, reply) => {
+                commands::check_script_command("EVAL", reply)?;
+                self.lacking = Lacking::read(reply);
+                if let Some(name) = self.lacking.for_plain_lock() {
+                    return Err(Cause::LacksCommand(name));
+                }
+            }
             (Step::InfoMemory, Reply::Bulk(info)) => look_for_eviction(info, config)?,
             (Step::Load(_), Reply::Error(text)) => {
-                let error = ServerError::classify(text);
-                self.to_try |= matches!(error, ServerError::UnknownCommand | ServerError::Other(_));
-                self.denied(error, Warning::ScriptLoadDenied)?;
+                self.denied(ServerError::classify(text), Warning::ScriptLoadDenied)?;
             }
-            // Without scripts a lock could be granted but not released. Any other error comes from
-            // a server that can run scripts.
-            (Step::Try, Reply::Error(text)) if ServerError::classify(text) == ServerError::UnknownCommand => {
-                return Err(Cause::Server(ServerError::UnknownCommand));
-            }
-            (Step::Try, _) => {}
             (Step::Load(script), loaded) if loaded.as_bytes() == Some(script.sha1_hex.as_bytes()) => {
                 self.loaded.insert(script);
             }
             // Loading is optional: the script's first use sends its text.
-            (Step::Load(_), _) => self.to_try = true,
+            (Step::Load(_), _) => {}
             (Step::Attend(_), Reply::Error(text)) => {
                 let error = ServerError::classify(text);
                 // The marker has moved to another node. Without the marker nothing is granted here.
                 match cluster::tag_of(endpoint).and_then(|_| cluster::fault(error)) {
                     Some(ClusterFault::SlotIsMoving) => {}
                     Some(ClusterFault::Moved) => return Ok(Progress::Elsewhere),
+                    None if error == ServerError::UnknownCommand => {
+                        return Err(self.lacking.cause_of(text, Some(&ATTEND)));
+                    }
                     fault => return Err(fault.map_or(Cause::Server(error), Cause::Cluster)),
                 }
             }
@@ -244,11 +251,6 @@ impl Handshake {
         if self.without_hello && self.dialect == Dialect::Resp3 {
             self.dialect = Dialect::Resp2;
             self.second_flight(config, endpoint, out);
-            return Ok(Progress::Pending);
-        }
-        if std::mem::take(&mut self.to_try) {
-            wire::encode(out, &[b"EVAL", b"return 1", b"0"]);
-            self.awaited.push_back(Step::Try);
             return Ok(Progress::Pending);
         }
         if let Some(fleet) = self.to_attend.take() {
@@ -289,6 +291,8 @@ impl Handshake {
         wire::encode(out, &[b"CLIENT", b"SETINFO", b"LIB-NAME", b"quorlock"]);
         wire::encode(out, &[b"CLIENT", b"SETINFO", b"LIB-VER", env!("CARGO_PKG_VERSION").as_bytes()]);
         self.awaited.extend([Step::InfoServer, Step::InfoReplication, Step::SetInfo, Step::SetInfo]);
+        commands::ask(out);
+        self.awaited.extend([Step::Commands, Step::BySha]);
         let fleet = config.fleet_at(endpoint);
         let has_replicas = fleet.is_some_and(|fleet| fleet.replicas > 0);
         let (acquire, extend) = if has_replicas {

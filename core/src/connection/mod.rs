@@ -8,6 +8,7 @@
 //! number; inputs from an old generation are dropped.
 
 mod cluster;
+mod commands;
 mod confirming;
 mod discovery;
 mod flight;
@@ -37,6 +38,7 @@ pub(crate) use tracking::News;
 pub use warning::Warning;
 pub(crate) use wording::Wording;
 
+use self::commands::Lacking;
 use self::discovery::{Inquiry, Search};
 use self::flight::Flight;
 use self::handshake::Handshake;
@@ -101,6 +103,8 @@ pub(crate) struct Connection {
     identity: Option<RunId>,
     /// The scripts that this connection has loaded on the server.
     known: ScriptSet,
+    /// The commands that the server does not know.
+    lacking: Lacking,
     /// The server's own command for a release, until it proves unavailable.
     native_release: Option<NativeRelease>,
     warnings: Vec<Warning>,
@@ -148,6 +152,7 @@ impl Connection {
             dialect: Dialect::Resp3,
             identity: None,
             known: ScriptSet::default(),
+            lacking: Lacking::default(),
             native_release: None,
             warnings: Vec::new(),
             quarantined_until: None,

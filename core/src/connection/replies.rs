@@ -216,6 +216,7 @@ impl Connection {
             self.tracking = Tracking::Denied;
         }
         self.known = handshake.loaded;
+        self.lacking = handshake.lacking;
         self.native_release = handshake.native_release;
         self.alone = handshake.alone;
         self.quarantined_until = handshake.quarantine.map(|remaining| now + remaining);
@@ -236,7 +237,7 @@ impl Connection {
     fn interpret(&self, request: &Request, form: Form, reply: &Reply<'_>) -> Result<Answer, Cause> {
         let is_plain = form == Form::Plain;
         match reply {
-            Reply::Error(text) => self.interpret_error(text, is_plain),
+            Reply::Error(text) => self.interpret_error(request, text, is_plain),
             Reply::Simple(b"OK") if is_plain => Ok(Answer::Yes),
             Reply::Null if is_plain => Ok(Answer::No),
             _ if is_plain => Err(Cause::UnexpectedReply),
@@ -251,7 +252,7 @@ impl Connection {
         }
     }
 
-    fn interpret_error(&self, text: &[u8], is_plain: bool) -> Result<Answer, Cause> {
+    fn interpret_error(&self, request: &Request, text: &[u8], is_plain: bool) -> Result<Answer, Cause> {
         let error = ServerError::classify(text);
         if error == ServerError::ReadOnly {
             // The server has become a replica. A new connection may lead to the primary.
@@ -259,7 +260,10 @@ impl Connection {
         }
         // A missing script has done nothing, and neither has a node that redirects us.
         let is_missing = error == ServerError::NoScript && !is_plain;
-        let cause = self.cause_of(error);
+        let cause = match error {
+            ServerError::UnknownCommand => self.lacking.cause_of(text, request.script(self.fleet)),
+            error => self.cause_of(error),
+        };
         let is_undone = is_missing || matches!(cause, Cause::Cluster(_));
         let fate = if is_undone { Fate::NotSent } else { Fate::Unknown };
         Ok(Answer::Failed { cause, fate, stale: false })

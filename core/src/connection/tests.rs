@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use super::wording::Form;
 use super::*;
-use crate::protocol::{Action, Answer, Claim, ConfigBuilder, Fate, LockId, Resource, Ticket, Token, Ttl};
+use crate::protocol::{
+    Action, Answer, Claim, ConfigBuilder, Fate, LockId, Resource, Target, Targets, Ticket, Token, Ttl,
+};
 use crate::wire::{RELEASE, UNDO};
 
 const fn ms(millis: u64) -> Duration {
@@ -101,7 +103,7 @@ fn greeting(first_sha: &str) -> Vec<u8> {
 
 fn greeting_until_the_scripts(first_sha: &str) -> String {
     let mut replies = "%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$0\r\n\r\n$0\r\n\r\n".to_owned();
-    replies += "-ERR unknown subcommand 'SETINFO'\r\n+OK\r\n";
+    replies += "-ERR unknown subcommand 'SETINFO'\r\n+OK\r\n*0\r\n-NOSCRIPT x\r\n";
     for sha in [first_sha, crate::wire::EXTEND.sha1_hex, UNDO.sha1_hex] {
         replies += &format!("$40\r\n{sha}\r\n");
     }
@@ -329,8 +331,6 @@ fn a_script_that_the_server_does_not_say_it_has_loaded_is_sent_as_text() {
     for loaded in ["+OK\r\n", "_\r\n", ":1\r\n", "*0\r\n", "-ERR not supported here\r\n", "$2\r\nno\r\n"] {
         let mut alone = Alone::greeting(one());
         alone.hear(&replies(loaded));
-        assert!(alone.written().contains("EVAL\\r\\n$8\\r\\nreturn 1"), "{loaded}: whether it has scripts");
-        alone.hear(b":1\r\n");
         assert!(alone.connection.is_ready(), "{loaded}: {:?}", alone.connection.fault());
         alone.submit(Action::Release, 1);
         alone.submit(Action::Extend, 1);
@@ -345,6 +345,50 @@ fn a_script_that_the_server_does_not_say_it_has_loaded_is_sent_as_text() {
     assert!(alone.connection.is_ready());
     alone.submit(Action::Release, 1);
     assert!(alone.written().contains("EVALSHA"));
+}
+
+#[test]
+fn a_server_without_a_command_of_a_plain_lock_grants_nothing() {
+    for (known, name) in [
+        ("*1\r\n$3\r\nDEL\r\n-NOSCRIPT x\r\n", "DEL"),
+        ("*2\r\n$4\r\nZADD\r\n$3\r\nGET\r\n-NOSCRIPT x\r\n", "GET"),
+        ("*0\r\n-ERR unknown command 'EVALSHA', with args beginning with: '0'\r\n", "EVALSHA"),
+        ("-ERR unknown command 'EVAL', with args beginning with: 'x'\r\n-NOSCRIPT x\r\n", "EVAL"),
+    ] {
+        let mut alone = Alone::greeting(one());
+        alone.submit(Action::Acquire, 1);
+        let greeting = String::from_utf8(greeting(RELEASE.sha1_hex)).unwrap();
+        alone.hear(greeting.replace("*0\r\n-NOSCRIPT x\r\n", known).as_bytes());
+        assert_eq!(alone.connection.fault(), Some(Cause::LacksCommand(name)));
+        let refused = alone.answered().into_iter().map(failed).collect::<Vec<_>>();
+        assert_eq!(refused, [Some((Cause::LacksCommand(name), Fate::NotSent))]);
+    }
+}
+
+#[test]
+fn a_server_that_refuses_to_tell_what_it_knows_votes() {
+    for known in ["-NOPERM x\r\n-NOPERM x\r\n", "-ERR wrong number of keys\r\n+OK\r\n", "$1\r\nx\r\n_\r\n"] {
+        let mut alone = Alone::greeting(one());
+        let greeting = String::from_utf8(greeting(RELEASE.sha1_hex)).unwrap();
+        alone.hear(greeting.replace("*0\r\n-NOSCRIPT x\r\n", known).as_bytes());
+        assert!(alone.connection.is_ready(), "{known}");
+    }
+}
+
+#[test]
+fn a_command_that_another_kind_lacks_is_named_at_its_first_use() {
+    let mut alone = Alone::greeting(one());
+    let greeting = String::from_utf8(greeting(RELEASE.sha1_hex)).unwrap();
+    alone.hear(greeting.replace("*0\r\n-NOSCRIPT x\r\n", "*1\r\n$4\r\nMGET\r\n-NOSCRIPT x\r\n").as_bytes());
+    assert!(alone.connection.is_ready());
+    let targets = Targets::new("", ["a", "b"].map(Target::write)).unwrap();
+    let claim = Claim::new(&targets, Token::from_bytes([1; Token::BYTES]), false, None);
+    let request = Request { claim, ..request(Action::Acquire, 1) };
+    let Alone { connection, answers, now } = &mut alone;
+    connection.submit(&request, &mut Wording::default(), *now, answers);
+    alone.hear(b"-ERR Unknown Redis command called from script script: 0, on @user_script:1.\r\n");
+    let refused = alone.answered().into_iter().map(failed).collect::<Vec<_>>();
+    assert_eq!(refused, [Some((Cause::LacksCommand("MGET"), Fate::Unknown))]);
 }
 
 #[test]

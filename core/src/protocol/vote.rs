@@ -77,6 +77,10 @@ pub enum Cause {
     HungUp,
     /// The master answered with an error.
     Server(ServerError),
+    /// The server, or a proxy in front of it, does not know this command: it was renamed or
+    /// removed. Without a command of a plain lock it grants nothing; without others, certain kinds
+    /// of locks get no vote.
+    LacksCommand(&'static str),
     /// The master sent something that is not RESP.
     Garbage(WireFault),
     /// The master sent a well-formed reply that does not fit the command, or that no request was
@@ -183,7 +187,9 @@ impl Cause {
             Self::Tls(fault) => fault.is_configuration(),
             Self::Sentinel(fault) => fault.is_configuration(),
             Self::Cluster(fault) => fault.is_configuration(),
-            Self::SameServer { .. } | Self::OtherFleet { .. } | Self::Evicts(_) => true,
+            Self::SameServer { .. } | Self::OtherFleet { .. } | Self::Evicts(_) | Self::LacksCommand(_) => {
+                true
+            }
             _ => false,
         }
     }
@@ -230,6 +236,9 @@ impl Cause {
                 write!(f, "{error}: `quorlock doctor` lists what is missing")
             }
             Self::Server(error) => write!(f, "{error}"),
+            Self::LacksCommand(name) => {
+                write!(f, "does not know the command {name}, which this lock needs: do not rename or remove it")
+            }
             Self::Garbage(fault) => write!(f, "does not speak Redis's protocol: {fault}"),
             Self::UnexpectedReply => {
                 f.write_str("does not speak Redis's protocol: an answer that was not asked for")
@@ -335,6 +344,10 @@ mod tests {
                 "does not speak Redis's protocol: a value of unknown length",
             ),
             (Cause::UnexpectedReply, "does not speak Redis's protocol: an answer that was not asked for"),
+            (
+                Cause::LacksCommand("DEL"),
+                "does not know the command DEL, which this lock needs: do not rename or remove it",
+            ),
             (
                 Cause::UnaskedMessages,
                 "sent too many messages that were not asked for: is this a Redis or Valkey server, without something in between?",

@@ -364,6 +364,41 @@ pub(crate) fn denied_info_and_script_load_are_warnings(transport: &Transport) {
     }
 }
 
+/// With and without the permission for COMMAND INFO, since they are looked for in different ways.
+pub(crate) fn a_server_without_a_command_that_a_lock_needs_gives_no_vote_and_it_is_named(
+    transport: &Transport,
+) {
+    let rule = "few on >secret ~* +@all -command";
+    for (missing, for_fair_only) in [
+        ("SET", false),
+        ("GET", false),
+        ("DEL", false),
+        ("PTTL", false),
+        ("PEXPIRE", false),
+        ("EVAL", false),
+        ("EVALSHA", false),
+        ("ZADD", true),
+    ] {
+        let options = ServerOptions::new().acl_user(rule);
+        let server = options.config(&format!("rename-command {missing} \"\"")).start();
+        for login in ["", "few:secret@"] {
+            let url = url_of(format_args!("{login}{}", server.address()));
+            let locker = transport.open(patient([url]).build().unwrap());
+            let alone = locker.try_lock("job").wait();
+            assert_eq!(alone.is_ok(), for_fair_only, "{missing}: {alone:?}");
+            let refused = match alone {
+                Ok(guard) => {
+                    assert_eq!(guard.release().wait(), Ok(Released::Freed), "{missing}");
+                    locker.lock("job").fair().attempts(1).wait().unwrap_err()
+                }
+                Err(refused) => refused,
+            };
+            let text = refused.to_string();
+            assert!(text.contains(&format!("does not know the command {missing}, ")), "{missing}: {text}");
+        }
+    }
+}
+
 pub(crate) fn a_server_without_hello_is_spoken_to_as_in_redis_5(transport: &Transport) {
     let masters = Fleet::start(3, |options, _| options.without_hello().password("secret"));
     let urls = masters.iter().map(|master| master.url_of_database(1));

@@ -14,7 +14,7 @@ fn says(role: &str, owner: &str) -> String {
 
 /// The rest of a greeting under the restart guard.
 fn rest() -> String {
-    let mut replies = "$0\r\n\r\n$0\r\n\r\n+OK\r\n+OK\r\n".to_owned();
+    let mut replies = "$0\r\n\r\n$0\r\n\r\n+OK\r\n+OK\r\n*0\r\n-NOSCRIPT x\r\n".to_owned();
     for sha in [RELEASE, crate::wire::EXTEND_GUARDED, UNDO, crate::wire::ACQUIRE_GUARDED]
         .map(|script| script.sha1_hex)
     {
