@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use quorlock_tests::chaos::history::now;
-use quorlock_tests::{Fleet, RedisServer, Summary};
+use quorlock_tests::{Fleet, Random, RedisServer, Summary};
 
-use super::kind::Kind;
+use super::kind::{Held, Kind};
 use super::middle;
-use super::worker::{Work, Worker};
+use super::worker::{self, RESOURCE, Work, Worker};
 use crate::handoff::{Requests, Turn, table};
 
 const SPAN: Duration = Duration::from_secs(2);
@@ -108,33 +108,75 @@ pub(crate) fn a_writer_among_readers(masters: &Fleet, rounds: usize) {
 
 /// Processes that want one of four permits.
 pub(crate) fn permits(masters: &Fleet, rounds: usize) {
-    const PERMITS: u32 = 4;
-    let addresses = addresses(masters);
-    let (kind, hold) = (Kind::Permit { of: PERMITS }, Duration::from_millis(2));
-    table::header(&["requests", "in_use", "longest", "most_at_once", "turns/s"]);
+    let hold = Duration::from_millis(2);
+    table::header(&PERMIT_COLUMNS);
     for count in [4, 8, 32] {
-        let mut workers = start(count, &addresses);
-        let (mut used, mut longest, mut most, mut pace) = (Vec::new(), 0.0_f64, 0, Vec::new());
+        let crowd = Crowd { permits: 4, free: 4, count, hold };
+        table::row("P", masters.len(), &format!("{count} processes"), &crowd.measure(masters, rounds));
+    }
+}
+
+/// Processes that want the only free permit of many: a look at all of them takes several windows.
+pub(crate) fn the_last_permit(masters: &Fleet, rounds: usize) {
+    let locker = worker::open(&addresses(masters));
+    let hold = Duration::from_millis(1);
+    table::header(&PERMIT_COLUMNS);
+    for permits in [64, 65, 128, 1_024] {
+        let kind = Kind::Permit { of: permits };
+        let mut random = Random::new(u64::from(permits));
+        let mut held: Vec<Held> =
+            (0..permits).map(|_| kind.take_for(HELD_FOR, &locker, RESOURCE, &mut random)).collect();
+        held.swap_remove(0).give_back();
+        for count in [2, 4, 8] {
+            let crowd = Crowd { permits, free: 1, count, hold };
+            let row = format!("1 of {permits}, {count}");
+            table::row("F", masters.len(), &row, &crowd.measure(masters, rounds));
+        }
+        held.into_iter().for_each(Held::give_back);
+    }
+}
+
+const PERMIT_COLUMNS: [&str; 6] = ["requests", "in_use", "longest", "longest_ms", "most_at_once", "turns/s"];
+/// The TTL of the permits that are held all the time: longer than any measurement.
+const HELD_FOR: Duration = Duration::from_secs(3_600);
+
+/// Processes that want one of some permits.
+struct Crowd {
+    permits: u32,
+    /// How many of them nobody else holds.
+    free: u32,
+    count: usize,
+    hold: Duration,
+}
+
+impl Crowd {
+    fn measure(&self, masters: &Fleet, rounds: usize) -> [String; PERMIT_COLUMNS.len()] {
+        let kind = Kind::Permit { of: self.permits };
+        let mut workers = start(self.count, &addresses(masters));
+        let (mut used, mut longest, mut shares, mut most, mut pace) =
+            (Vec::new(), Duration::ZERO, 0.0_f64, 0, Vec::new());
         for _ in 0..rounds {
-            let (turns, start, end) = round(&mut workers, kind, 1, hold);
+            let (turns, start, end) = round(&mut workers, kind, 1, self.hold);
             let all: Vec<Turn> = turns.iter().flatten().copied().collect();
             let in_span = |turn: &Turn| turn.released.min(end).saturating_sub(turn.granted.max(start));
             let held: u64 = all.iter().map(in_span).sum();
-            used.push(held as f64 / (f64::from(PERMITS) * nanos(SPAN) as f64));
-            let share = nanos(SPAN) as f64 * count as f64 / all.len().max(1) as f64;
-            longest = longest.max(nanos(longest_wait(&turns)) as f64 / share);
+            used.push(held as f64 / (f64::from(self.free) * nanos(SPAN) as f64));
+            let share = nanos(SPAN) as f64 * self.count as f64 / all.len().max(1) as f64;
+            let waited = longest_wait(&turns);
+            longest = longest.max(waited);
+            shares = shares.max(nanos(waited) as f64 / share);
             most = most.max(most_at_once(&all));
             pace.push(all.len() as f64 / SPAN.as_secs_f64());
         }
-        assert!(most <= PERMITS as usize, "{most} held one of {PERMITS} permits");
-        let cells = [
-            format!("{:.1}", requests(masters, &mut workers, kind, hold)),
+        assert!(most <= self.free as usize, "{most} held one of {} free permits", self.free);
+        [
+            format!("{:.1}", requests(masters, &mut workers, kind, self.hold)),
             format!("{:.2}", middle(used.into_iter())),
-            format!("{longest:.2}"),
+            format!("{shares:.2}"),
+            table::millis(longest),
             most.to_string(),
             format!("{:.0}", middle(pace.into_iter())),
-        ];
-        table::row("P", masters.len(), &format!("{count} processes"), &cells);
+        ]
     }
 }
 

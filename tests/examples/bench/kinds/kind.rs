@@ -45,20 +45,31 @@ pub(crate) enum Held {
 impl Kind {
     /// Blocks this thread until it has a lock of this kind.
     pub(crate) fn take(self, locker: &Locker, resource: &str, random: &mut Random) -> Held {
+        self.take_for(TTL, locker, resource, random)
+    }
+
+    /// The same with another TTL.
+    pub(crate) fn take_for(
+        self,
+        ttl: Duration,
+        locker: &Locker,
+        resource: &str,
+        random: &mut Random,
+    ) -> Held {
         let several = |names, of, random: &mut Random| locker.lock_all(choice(resource, names, of, random));
         let held = match self {
-            Self::Lock => locker.lock(resource).ttl(TTL).wait().map(Held::Guard),
-            Self::Fenced => locker.lock(resource).fenced().ttl(TTL).wait().map(Held::Guard),
-            Self::Read => locker.read(resource).ttl(TTL).wait().map(Held::Reader),
+            Self::Lock => locker.lock(resource).ttl(ttl).wait().map(Held::Guard),
+            Self::Fenced => locker.lock(resource).fenced().ttl(ttl).wait().map(Held::Guard),
+            Self::Read => locker.read(resource).ttl(ttl).wait().map(Held::Reader),
             Self::ShortRead => locker.read(resource).ttl(SHORT_TTL).wait().map(Held::Reader),
-            Self::FencedRead => locker.read(resource).fenced().ttl(TTL).wait().map(Held::Reader),
-            Self::Several { names, of } => several(names, of, random).ttl(TTL).wait().map(Held::Guard),
+            Self::FencedRead => locker.read(resource).fenced().ttl(ttl).wait().map(Held::Reader),
+            Self::Several { names, of } => several(names, of, random).ttl(ttl).wait().map(Held::Guard),
             Self::FencedSeveral { names, of } => {
-                several(names, of, random).fenced().ttl(TTL).wait().map(Held::Guard)
+                several(names, of, random).fenced().ttl(ttl).wait().map(Held::Guard)
             }
             Self::Permit { of } => {
                 let semaphore = locker.semaphore(resource, of).expect("a possible number of permits");
-                semaphore.acquire().ttl(TTL).wait().map(Held::Permit)
+                semaphore.acquire().ttl(ttl).wait().map(Held::Permit)
             }
         };
         held.expect("a turn in time")

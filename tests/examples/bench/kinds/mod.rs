@@ -20,7 +20,7 @@ use crate::handoff;
 /// The argument before all others of this benchmark.
 pub(crate) const NAME: &str = "kinds";
 /// The letters of all scenarios.
-pub(crate) const SCENARIOS: &str = "OMBWDP";
+pub(crate) const SCENARIOS: &str = "OMBWDPF";
 const MASTERS: [usize; 2] = [3, 5];
 const TTL: Duration = Duration::from_secs(10);
 
@@ -47,6 +47,7 @@ pub(crate) fn main(rounds: usize, scenarios: &str) {
                 'W' => crowds::a_writer_among_readers(&masters, rounds),
                 'D' => deaths::main(&masters, rounds),
                 'P' => crowds::permits(&masters, rounds),
+                'F' => crowds::the_last_permit(&masters, rounds),
                 _ => {}
             }
         }

@@ -17,6 +17,8 @@ use crate::handoff::Turn;
 
 /// The first argument of a worker.
 pub(crate) const WORKER: &str = "worker";
+/// What workers that take turns want.
+pub(crate) const RESOURCE: &str = "kinds";
 /// The longest wait of a worker, so that a measurement ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -177,7 +179,7 @@ fn turns(locker: &Locker, work: Work, random: &mut Random) -> Vec<Turn> {
     let mut turns = Vec::new();
     while now() < work.end {
         let asked = now();
-        let held = work.kind.take(locker, "kinds", random);
+        let held = work.kind.take(locker, RESOURCE, random);
         let granted = now();
         thread::sleep(work.hold);
         turns.push(Turn { asked, granted, released: now() });
