@@ -9,7 +9,7 @@ use crate::protocol::{
     LockId, LossCause, Resumption, Targets, Token, TooManyLocks, Ttl,
 };
 use crate::time::Instant;
-use crate::waiting::{Bid, Entry, Start};
+use crate::waiting::{Bid, Entry};
 
 impl<E: Entropy> Machine<E> {
     /// Seeks a lock. It ends with [`Event::Granted`](super::Event::Granted) or
@@ -64,8 +64,7 @@ impl<E: Entropy> Machine<E> {
                 lock.attempt(Attempt::default(), effects)
             }
             Entry::Front(start) => {
-                // A fair waiter takes its turn in the masters' queues.
-                let start = if lock.is_fair() { Start::default() } else { start };
+                let start = if lock.is_fair() { start.of_fair() } else { start };
                 let mut bid = Bid::for_start(start, || self.contenders.lets_pass(&wanted.targets), now);
                 let begun = match &mut bid {
                     Some(bid) => bid.begin(start, lock, effects),

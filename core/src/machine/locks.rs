@@ -64,6 +64,9 @@ impl<E: Entropy> Machine<E> {
             }
         }
         self.changed(id, was_held);
+        if !was_held {
+            self.admit_writers(id, now);
+        }
     }
 
     /// An input for the bid of the lock in front of a queue, which is created if there was none.
@@ -148,10 +151,34 @@ impl<E: Entropy> Machine<E> {
     /// A lock has ended: those behind it come to the front.
     pub(super) fn advance(&mut self, mut let_go: LetGo, now: Instant) {
         let targets = let_go.targets.clone();
-        for (resource, _) in targets.queues() {
-            if self.contenders.let_go(resource, &let_go, now) {
+        for (resource, mode) in targets.queues() {
+            let is_waited_for = self.contenders.let_go(resource, &let_go, now);
+            if matches!(mode, Mode::Shared(_)) {
+                self.reader_has_left(resource, now);
+            }
+            if is_waited_for {
                 self.admit(resource, &mut let_go, now);
             }
+        }
+    }
+
+    /// If a writer waits beside readers, one of which has left, it may be alone now.
+    fn reader_has_left(&mut self, resource: &Resource, now: Instant) {
+        let writer = self.contenders.front(resource.key()).and_then(Front::writer);
+        let Some(id) = writer.filter(|id| self.has_bid(*id)) else { return };
+        let Some(lock) = self.lock(id) else { return };
+        let readers = self.contenders.readers_beside(lock.targets(), id);
+        self.contend(id, now, |bid, lock, effects| bid.reader_has_left(readers, lock, effects));
+    }
+
+    /// Once a lock that shares resources is held, writers behind it come beside it.
+    fn admit_writers(&mut self, id: LockId, now: Instant) {
+        let Some(slot) = self.locks.get(id).filter(|slot| slot.is_held()) else { return };
+        let Some(lock) = slot.task.as_lock().filter(|lock| lock.targets().has_shared()) else { return };
+        let targets = lock.targets().clone();
+        let mut nothing = LetGo { id, targets: targets.clone(), grant: None, bid: None };
+        for (resource, _) in targets.queues() {
+            self.admit(resource, &mut nothing, now);
         }
     }
 
@@ -182,7 +209,8 @@ impl<E: Entropy> Machine<E> {
 
     fn next(&mut self, resource: &Resource, let_go: &mut LetGo, now: Instant) -> Option<Next> {
         let is = |id| mode_of(&self.locks, resource, id);
-        self.contenders.next(resource, let_go, is, &mut self.jitter, now)
+        let is_held = |id| self.locks.get(id).is_some_and(Slot::is_held);
+        self.contenders.next(resource, let_go, is, is_held, &mut self.jitter, now)
     }
 
     /// A lock is in front for one of its targets. Returns whether it is in front for all of them.
@@ -205,14 +233,14 @@ impl<E: Entropy> Machine<E> {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let targets = lock.targets();
         let start = match begin {
-            // A fair waiter takes its turn in the masters' queues.
-            _ if lock.is_fair() => Start::default(),
+            Begin::Start(start) if lock.is_fair() => start.of_fair(),
+            Begin::GoOn(_) if lock.is_fair() => Start::default(),
             Begin::GoOn(bid) => {
                 *place = Place::Front(Some(bid));
                 return self.contend(id, now, |bid, lock, effects| bid.go_on(lock, effects));
             }
             Begin::Start(start) if targets.only().is_some() => start,
-            Begin::Start(_) => self.contenders.start(targets, now),
+            Begin::Start(_) => self.contenders.start(targets, id, now),
         };
         *place = Place::Front(Bid::for_start(start, || self.contenders.lets_pass(targets), now));
         if start.is_plain() {

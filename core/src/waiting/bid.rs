@@ -26,6 +26,8 @@ pub(crate) struct Bid {
     pub(super) listens: bool,
     /// Whether it lets a third process go first when its rival has had its turn.
     pub(super) yields: bool,
+    /// The number of readers of this process beside which it waits: see `front.rs`.
+    pub(super) readers_beside: usize,
     /// How long, or for how many turns, it lets others go first.
     pub(super) lets_pass: LetsPass,
     /// Until when it lets others go first if it is refused.
@@ -102,6 +104,7 @@ impl Default for Bid {
             is_wary: false,
             listens: false,
             yields: false,
+            readers_beside: 0,
             lets_pass: LetsPass::default(),
             patient_until: Instant::ORIGIN,
             woke_late: None,
@@ -148,6 +151,7 @@ impl Bid {
             is_wary: start.is_wary,
             listens: start.listens,
             yields: start.yields,
+            readers_beside: start.readers_beside,
             lets_pass,
             patient_until,
             ..Self::default()
@@ -353,6 +357,9 @@ impl Bid {
 
     /// Ends without the lock, with the masters' last votes for the caller.
     pub(super) fn finish(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        if self.readers_beside > 0 {
+            return lock.give_up_behind(self.readers_beside, effects);
+        }
         lock.finish(self.last_votes.take(), effects);
     }
 }

@@ -47,8 +47,8 @@ impl Contender {
         waits
     }
 
-    fn has_room_for(&self, mode: &Mode) -> bool {
-        self.front.has_room_for(mode) && self.waiting() == 0
+    fn has_room_for(&self, mode: &Mode, is_held: impl Fn(LockId) -> bool) -> bool {
+        self.waiting() == 0 && self.front.has_room_for(mode, is_held)
     }
 }
 
@@ -195,12 +195,16 @@ impl Contenders {
             self.begin(resource, mode, id, now);
             return Entry::Front(Start::default());
         };
-        if contender.has_room_for(mode) {
+        if contender.has_room_for(mode, |id| !wanted.is_single_try() && is_held(id)) {
             contender.front.add(id, mode);
             // A single try does not let others go first, and sharers do not take turns.
             let is_plain = wanted.is_single_try() || matches!(mode, Mode::Shared(_));
             let known = contender.known.get_or_insert_default();
-            return Entry::Front(if is_plain { Start::default() } else { known.pace.come(jitter, now) });
+            return Entry::Front(match contender.front.readers_beside(id) {
+                0 if is_plain => Start::default(),
+                0 => known.pace.come(jitter, now),
+                readers => known.pace.come_anew(now).beside(readers),
+            });
         }
         if !wanted.is_single_try() {
             return Entry::Behind(Places::One(contender.known.get_or_insert_default().queue.push(id)));
@@ -222,11 +226,12 @@ impl Contenders {
         is_held: impl Fn(LockId) -> bool,
         now: Instant,
     ) -> Entry {
+        let may_join = |id| !wanted.is_single_try() && is_held(id);
         if wanted.is_single_try() {
             let contenders = wanted.targets.queues();
             let full = contenders
                 .filter_map(|(resource, mode)| Some((self.by_resource.get(resource.key())?, mode)))
-                .filter(|(contender, mode)| !contender.has_room_for(mode));
+                .filter(|(contender, mode)| !contender.has_room_for(mode, may_join));
             let (mut others, mut all_held) = (0, true);
             for (contender, _) in full {
                 others = others.max(contender.waiting() + contender.front.len());
@@ -238,22 +243,31 @@ impl Contenders {
                 others => return Entry::Refused { others },
             }
         }
+        let queues = wanted.targets.queues();
         let places: Box<[_]> =
-            wanted.targets.queues().map(|(resource, mode)| self.join(resource, mode, id, now)).collect();
+            queues.map(|(resource, mode)| self.join(resource, mode, id, may_join, now)).collect();
         if places.iter().any(Option::is_some) {
             return Entry::Behind(Places::Several(places));
         }
-        let start = if wanted.is_single_try() { Start::default() } else { self.start(&wanted.targets, now) };
+        let start =
+            if wanted.is_single_try() { Start::default() } else { self.start(&wanted.targets, id, now) };
         Entry::Front(start)
     }
 
     /// Enters one queue. Returns the lock's place in it; `None` if it is in front.
-    fn join(&mut self, resource: &Resource, mode: &Mode, id: LockId, now: Instant) -> Option<Place> {
+    fn join(
+        &mut self,
+        resource: &Resource,
+        mode: &Mode,
+        id: LockId,
+        is_held: impl Fn(LockId) -> bool,
+        now: Instant,
+    ) -> Option<Place> {
         let Some(contender) = self.by_resource.get_mut(resource.key()) else {
             self.begin(resource, mode, id, now);
             return None;
         };
-        if contender.has_room_for(mode) {
+        if contender.has_room_for(mode, is_held) {
             contender.front.add(id, mode);
             return None;
         }
@@ -271,7 +285,7 @@ impl Contenders {
     }
 
     /// How a lock begins that is in front for all its targets. Sharers do not take turns.
-    pub(crate) fn start(&mut self, targets: &Targets, now: Instant) -> Start {
+    pub(crate) fn start(&mut self, targets: &Targets, id: LockId, now: Instant) -> Start {
         let mut start = Start::default();
         if !targets.is_shared() {
             for (resource, _) in targets.queues() {
@@ -282,7 +296,15 @@ impl Contenders {
                 }
             }
         }
-        start
+        start.beside(self.readers_beside(targets, id))
+    }
+
+    /// The number of readers of this process beside which a lock waits.
+    pub(crate) fn readers_beside(&self, targets: &Targets, id: LockId) -> usize {
+        let beside = |(resource, _): (&Resource, _)| {
+            self.by_resource.get(resource.key()).map_or(0, |contender| contender.front.readers_beside(id))
+        };
+        targets.queues().map(beside).max().unwrap_or(0)
     }
 
     fn tidy(&mut self, now: Instant) {
@@ -354,33 +376,32 @@ impl Contenders {
         contender.still_waited_for()
     }
 
-    /// The next lock that comes to the front of a released resource, and how it begins there. `is`
-    /// returns a waiter's mode.
+    /// The next lock that comes to the front of a resource, and how it begins there. `is` returns a
+    /// waiter's mode.
     pub(crate) fn next(
         &mut self,
         resource: &Resource,
         let_go: &mut LetGo,
         is: impl Fn(LockId) -> Mode,
+        is_held: impl Fn(LockId) -> bool,
         jitter: &mut Jitter,
         now: Instant,
     ) -> Option<Next> {
         let contender = self.by_resource.get_mut(resource.key())?;
         let known = contender.known.as_mut()?;
         let mode = is(known.queue.first()?);
-        if !contender.front.has_room_for(&mode) {
+        if !contender.front.has_room_for(&mode, is_held) {
             return None;
         }
         let id = known.queue.pop()?;
         contender.front.add(id, &mode);
         let may_follow = contender.front.may_grow();
         let takes_turns = !matches!(mode, Mode::Shared(_)) && let_go.targets.only().is_some();
-        let start = if !takes_turns {
-            known.pace.come_anew(now)
-        } else if let_go.grant.is_some() {
-            known.pace.hand_over(jitter, now)
-        } else {
+        let start = match contender.front.readers_beside(id) {
             // A failed lock has kept no other process out.
-            known.pace.come_anew(now)
+            0 if takes_turns && let_go.grant.is_some() => known.pace.hand_over(jitter, now),
+            0 => known.pace.come_anew(now),
+            readers => known.pace.come_anew(now).beside(readers),
         };
         let kept = let_go.bid.take_if(|bid| takes_turns && bid.is_worth_keeping());
         let begin = match kept {

@@ -1,5 +1,6 @@
 //! The front of a resource in this process: the only lock that may ask masters for it, or those
-//! that share it.
+//! that share it. A writer comes beside readers that hold the resource: it cannot get it before they
+//! leave, but it asks masters, so that they keep new readers of other processes out.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,8 @@ pub(crate) struct Sharers {
     locks: BTreeMap<LockId, u16>,
     /// The sum of those permits.
     taken: u32,
+    /// The writer that waits beside them.
+    writer: Option<LockId>,
 }
 
 impl Front {
@@ -35,7 +38,7 @@ impl Front {
         match self {
             Self::Nobody => 0,
             Self::One(_) => 1,
-            Self::Sharers(sharers) => sharers.locks.len(),
+            Self::Sharers(sharers) => sharers.locks.len() + usize::from(sharers.writer.is_some()),
         }
     }
 
@@ -43,15 +46,20 @@ impl Front {
         let (one, sharers) = match self {
             Self::Nobody => (None, None),
             Self::One(id) => (Some(*id), None),
-            Self::Sharers(sharers) => (None, Some(sharers.locks.keys().copied())),
+            Self::Sharers(sharers) => (sharers.writer, Some(sharers.locks.keys().copied())),
         };
-        one.into_iter().chain(sharers.into_iter().flatten())
+        sharers.into_iter().flatten().chain(one)
     }
 
-    /// Whether another one can join.
-    pub(super) fn has_room_for(&self, mode: &Mode) -> bool {
+    /// Whether another one can join. A writer can if all readers already hold the resource: it must
+    /// not overtake one that has yet to get it.
+    pub(super) fn has_room_for(&self, mode: &Mode, is_held: impl Fn(LockId) -> bool) -> bool {
         match (self, mode) {
             (Self::Nobody, _) => true,
+            (Self::Sharers(sharers), _) if sharers.writer.is_some() => false,
+            (Self::Sharers(sharers), Mode::Exclusive) => {
+                matches!(sharers.mode, Mode::Shared(_)) && sharers.locks.keys().copied().all(is_held)
+            }
             (Self::Sharers(sharers), Mode::Permit { of, take }) => {
                 matches!(sharers.mode, Mode::Permit { .. })
                     && sharers.taken + u32::from(*take) <= u32::from(*of)
@@ -63,16 +71,34 @@ impl Front {
 
     /// Whether any other lock may join.
     pub(super) fn may_grow(&self) -> bool {
-        matches!(self, Self::Sharers(_))
+        matches!(self, Self::Sharers(sharers) if sharers.writer.is_none())
+    }
+
+    /// The lock that is alone in front, or waits beside readers.
+    pub(crate) fn writer(&self) -> Option<LockId> {
+        match self {
+            Self::Nobody => None,
+            Self::One(id) => Some(*id),
+            Self::Sharers(sharers) => sharers.writer,
+        }
+    }
+
+    /// The number of readers beside which this writer waits.
+    pub(super) fn readers_beside(&self, id: LockId) -> usize {
+        match self {
+            Self::Sharers(sharers) if sharers.writer == Some(id) => sharers.locks.len(),
+            _ => 0,
+        }
     }
 
     pub(super) fn add(&mut self, id: LockId, mode: &Mode) {
-        debug_assert!(self.has_room_for(mode), "only those that may be together are in front");
+        debug_assert!(self.has_room_for(mode, |_| true), "only those that may be together are in front");
         let take = match mode {
             Mode::Permit { take, .. } => *take,
             Mode::Exclusive | Mode::Shared(_) => 1,
         };
         match (&mut *self, mode) {
+            (Self::Sharers(sharers), Mode::Exclusive) => sharers.writer = Some(id),
             (Self::Sharers(sharers), _) => {
                 sharers.locks.insert(id, take);
                 sharers.taken += u32::from(take);
@@ -80,7 +106,8 @@ impl Front {
             (_, Mode::Exclusive) => *self = Self::One(id),
             (_, mode) => {
                 let locks = BTreeMap::from([(id, take)]);
-                *self = Self::Sharers(Box::new(Sharers { mode: mode.clone(), locks, taken: take.into() }));
+                let (mode, taken) = (mode.clone(), take.into());
+                *self = Self::Sharers(Box::new(Sharers { mode, locks, taken, writer: None }));
             }
         }
     }
@@ -94,16 +121,16 @@ impl Front {
     }
 
     pub(super) fn remove(&mut self, id: LockId) {
-        let is_last = match self {
-            Self::Nobody => false,
-            Self::One(one) => *one == id,
-            Self::Sharers(sharers) => sharers.locks.remove(&id).is_some_and(|take| {
-                sharers.taken -= u32::from(take);
-                sharers.locks.is_empty()
-            }),
-        };
-        if is_last {
-            *self = Self::Nobody;
+        match self {
+            Self::One(one) if *one == id => *self = Self::Nobody,
+            Self::Nobody | Self::One(_) => {}
+            Self::Sharers(sharers) => {
+                sharers.writer.take_if(|writer| *writer == id);
+                sharers.taken -= sharers.locks.remove(&id).map_or(0, u32::from);
+                if sharers.locks.is_empty() {
+                    *self = sharers.writer.map_or(Self::Nobody, Self::One);
+                }
+            }
         }
     }
 }

@@ -114,7 +114,10 @@ impl Bid {
     /// Learns from the votes of a lost round. Another may follow if it `goes_on`.
     fn learn(&mut self, votes: &[Vote], goes_on: bool, now: Instant) {
         if votes.iter().any(|vote| vote.is_refusal()) {
-            self.met_others = Some(now);
+            // Readers of this process are no rivals.
+            if self.readers_beside == 0 {
+                self.met_others = Some(now);
+            }
             self.left_free_at = None;
             self.is_wary = true;
         }

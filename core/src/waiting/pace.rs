@@ -111,9 +111,21 @@ pub(crate) struct Start {
     pub(super) is_wary: bool,
     /// How long after it came to the front it lets others go first when the lock becomes free.
     pub(super) patience: Duration,
+    /// The number of readers of this process beside which it waits.
+    pub(super) readers_beside: usize,
 }
 
 impl Start {
+    /// The same start beside this many readers.
+    pub(super) fn beside(self, readers: usize) -> Self {
+        Self { readers_beside: readers, ..self }
+    }
+
+    /// The start of a fair waiter, which takes its turn in the masters' queues.
+    pub(crate) fn of_fair(self) -> Self {
+        Self::default().beside(self.readers_beside)
+    }
+
     /// Combines the starts of one lock for different resources.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
@@ -122,6 +134,7 @@ impl Start {
             yields: self.yields && other.yields,
             is_wary: self.is_wary || other.is_wary,
             patience: self.patience.max(other.patience),
+            readers_beside: self.readers_beside.max(other.readers_beside),
         }
     }
 
@@ -256,7 +269,7 @@ impl Pace {
         let yields = is_contended && jitter.next() % one_in == 0;
         // Without known rivals, no notifications are requested.
         let patience = if listens { patience } else { Duration::ZERO };
-        Start { pause: Some(pause), listens, yields, is_wary: is_contended, patience }
+        Start { pause: Some(pause), listens, yields, is_wary: is_contended, patience, readers_beside: 0 }
     }
 
     /// How long to sleep while others have their turns.

@@ -45,8 +45,12 @@ impl Bid {
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
         self.only_listen_if_there_is_a_read(lock);
+        if self.readers_beside > 0 && !lock.is_fair() {
+            // Its first attempt already sets its mark.
+            (self.is_wary, self.holder) = (true, Some(Sentinel::HOLDER));
+        }
         let limit = lock.give_up_at().map(|limit| limit - effects.config.request_timeout);
-        let until = start.pause.map(|pause| now + pause);
+        let until = start.pause.filter(|_| self.readers_beside == 0).map(|pause| now + pause);
         match until.filter(|until| limit.is_none_or(|limit| *until < limit)) {
             None => self.attempt(false, lock, effects),
             Some(until) if self.listens => self.listen(until, lock, effects),
@@ -61,6 +65,18 @@ impl Bid {
     pub(crate) fn go_on(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         self.only_listen_if_there_is_a_read(lock);
         self.plan_next_attempt(lock, effects);
+    }
+
+    /// A reader has left beside which it waits. If it was the last one, the lock asks at once: this
+    /// follows the reader's release in the same write.
+    pub(crate) fn reader_has_left(&mut self, readers: usize, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let was_beside = std::mem::replace(&mut self.readers_beside, readers) > 0;
+        if was_beside && readers == 0 {
+            self.came_at = Some(effects.now);
+            if self.waiting().is_some_and(|waiting| waiting.retry_at.is_some()) {
+                self.ask(lock, effects);
+            }
+        }
     }
 
     /// There is no read for permits: a request for one also asks who holds them.
@@ -127,7 +143,8 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) {
         let is_our_past = by_us && self.is_past_own_changes();
-        if is_our_past || self.is_to_hear_from(master) || self.waits_for_its_turn(master, lock) {
+        let is_beside = self.readers_beside > 0;
+        if is_beside || is_our_past || self.is_to_hear_from(master) || self.waits_for_its_turn(master, lock) {
             return;
         }
         self.become_free(master, lock, effects);
@@ -207,7 +224,9 @@ impl Bid {
         let now = effects.now;
         // At once if there is no mark yet.
         let renews_wish_at = self.meets_sharers(lock).then(|| self.wishes_again_at().unwrap_or(now));
-        let Self { plan: Plan::Waiting(waiting), masters, patient_until, .. } = self else { return };
+        let Self { plan: Plan::Waiting(waiting), masters, patient_until, readers_beside, .. } = self else {
+            return;
+        };
         if waiting.retry_at.is_none() {
             return;
         }
@@ -226,6 +245,8 @@ impl Bid {
             free_at + effects.jitter.within(&BEHIND_THE_END)
         };
         let at = renews_wish_at.map_or(at, |again| at.min(again.max(now)));
+        // Nothing else matters while readers of this process hold it.
+        let at = renews_wish_at.filter(|_| *readers_beside > 0).map_or(at, |again| again.max(now));
         // The assigning master's answer about one permit says little about the others.
         let at = if lock.targets().is_permit() { at.min(poll_at.max(now)) } else { at };
         waiting.retry_at = Some(match lock.give_up_at() {

@@ -55,3 +55,4 @@ mod validity;
 mod votes;
 mod wake_ups;
 mod world;
+mod writing_beside;

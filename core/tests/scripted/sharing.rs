@@ -7,16 +7,16 @@ use quorlock_core::{Acquire, AcquireError, Event, Group, LockId, Target, Ttl};
 use super::world::master::wall_clock;
 use super::world::{Flow, Master, World, ms, settings};
 
-fn wanted(all: &[Target]) -> Acquire {
+pub fn wanted(all: &[Target]) -> Acquire {
     let targets = settings(3).build().unwrap().targets(all.iter().cloned()).unwrap();
     Acquire { timeout: Some(ms(60_000)), ..Acquire::new(targets, Ttl::new(ms(10_000)).unwrap()) }
 }
 
-fn write(names: &[&str]) -> Acquire {
+pub fn write(names: &[&str]) -> Acquire {
     wanted(&names.iter().map(Target::write).collect::<Vec<_>>())
 }
 
-fn read(name: &str) -> Acquire {
+pub fn read(name: &str) -> Acquire {
     wanted(&[Target::read(name)])
 }
 
@@ -24,7 +24,7 @@ fn share(name: &str, group: &str) -> Acquire {
     wanted(&[Target::share(name, Group::new(group).unwrap())])
 }
 
-fn two_processes() -> World {
+pub fn two_processes() -> World {
     let mut world = World::of(3);
     world.add_node(settings(3).build().unwrap(), 7);
     world.pump();
@@ -41,7 +41,7 @@ fn behind_a_reader(wanted: &Acquire) -> (World, LockId) {
 }
 
 /// Waits until a process is granted a lock, and takes it.
-fn next_granted(world: &mut World, node: usize) -> LockId {
+pub fn next_granted(world: &mut World, node: usize) -> LockId {
     loop {
         match world.next_event_of(node) {
             Event::Granted { lock, .. } => {
@@ -62,7 +62,7 @@ fn asked(world: &World) -> Vec<usize> {
 }
 
 /// The masters with the mark of a waiting writer.
-fn marked(world: &World) -> usize {
+pub fn marked(world: &World) -> usize {
     let is_marked = |master: &&Master| master.value("quorlock:want/{x}", world.now).is_some();
     world.masters.iter().filter(is_marked).count()
 }

@@ -1,0 +1,138 @@
+//! A writer that waits for readers of its own process.
+
+use quorlock_core::{Acquire, AcquireError, Event, LockId, Target};
+
+use super::sharing::{marked, next_granted, read, two_processes, wanted, write};
+use super::world::{World, ms};
+
+fn hold(world: &mut World, node: usize, wanted: &Acquire) -> LockId {
+    let lock = world.acquire_by(node, wanted);
+    assert_eq!(next_granted(world, node), lock);
+    lock
+}
+
+fn asked(world: &World) -> usize {
+    world.masters.iter().map(|master| master.attempts().len()).sum()
+}
+
+#[test]
+fn a_writer_behind_a_reader_of_its_own_process_keeps_new_readers_of_others_out() {
+    for names in [&["x"][..], &["x", "y"]] {
+        let mut world = two_processes();
+        let reader = hold(&mut world, 0, &read("x"));
+        let writer = world.acquire(&write(names));
+        world.pass(ms(50));
+        assert_eq!(marked(&world), 3, "{names:?}");
+        let other = world.acquire_by(1, &read("x"));
+        for _ in 0..8 {
+            world.pass(ms(400));
+            assert!(marked(&world) >= 2, "{names:?} at {:?}", world.now);
+        }
+        assert_eq!(world.granted(1), [], "{names:?}");
+        world.release(reader);
+        assert_eq!(next_granted(&mut world, 0), writer, "{names:?}");
+        world.release(writer);
+        assert_eq!(next_granted(&mut world, 1), other, "{names:?}");
+    }
+}
+
+#[test]
+fn a_writer_asks_only_to_renew_its_mark_while_readers_of_its_own_process_hold_the_resource() {
+    let mut world = two_processes();
+    let reader = hold(&mut world, 0, &read("x"));
+    let before = asked(&world);
+    world.acquire(&write(&["x"]));
+    for _ in 0..20 {
+        world.pass(ms(100));
+        world.extend(reader, ms(10_000));
+    }
+    // Two marks a second.
+    let asked = asked(&world) - before;
+    assert!(asked <= 3 * 5, "{asked}");
+}
+
+#[test]
+fn a_writer_gets_the_lock_in_the_write_in_which_the_last_reader_of_its_process_releases_it() {
+    let mut world = two_processes();
+    let readers = [(); 2].map(|()| hold(&mut world, 0, &read("x")));
+    let writer = world.acquire(&write(&["x"]));
+    world.pass(ms(50));
+    world.release(readers[0]);
+    world.pass(ms(50));
+    let writes = world.nodes[0].writes.clone();
+    let released = world.now;
+    world.release(readers[1]);
+    assert_eq!(next_granted(&mut world, 0), writer);
+    assert_eq!(world.now, released);
+    assert!(world.nodes[0].writes.iter().zip(&writes).all(|(now, before)| *now == before + 1));
+    world.release(writer);
+    world.pump();
+    assert_eq!(marked(&world), 0);
+}
+
+#[test]
+fn a_writer_does_not_come_before_a_reader_of_its_process_that_waits_for_another_process() {
+    let mut world = two_processes();
+    let other = hold(&mut world, 1, &write(&["x"]));
+    let reader = world.acquire(&read("x"));
+    let writer = world.acquire(&write(&["x"]));
+    let behind = world.acquire(&read("x"));
+    world.pass(ms(300));
+    assert_eq!(marked(&world), 0);
+    world.release_by(1, other);
+    assert_eq!(next_granted(&mut world, 0), reader);
+    world.pass(ms(50));
+    assert_eq!(marked(&world), 3, "the writer waits for the reader now");
+    world.release(reader);
+    assert_eq!(next_granted(&mut world, 0), writer);
+    world.release(writer);
+    assert_eq!(next_granted(&mut world, 0), behind);
+}
+
+#[test]
+fn a_writer_that_leaves_its_place_beside_readers_lets_readers_in_again() {
+    let mut world = two_processes();
+    hold(&mut world, 0, &read("x"));
+    let writer = world.acquire(&write(&["x"]));
+    let [here, there] = [0, 1].map(|node| world.acquire_by(node, &read("x")));
+    world.pass(ms(300));
+    world.cancel(writer);
+    assert_eq!(next_granted(&mut world, 0), here);
+    assert_eq!(next_granted(&mut world, 1), there);
+    world.pump();
+    assert_eq!(marked(&world), 0);
+}
+
+#[test]
+fn a_writer_that_times_out_beside_readers_learns_how_many_of_its_process_hold_the_resource() {
+    let mut world = two_processes();
+    let readers = [(); 3].map(|()| hold(&mut world, 0, &read("x")));
+    world.acquire(&Acquire { timeout: Some(ms(300)), ..write(&["x"]) });
+    world.pass(ms(100));
+    world.release(readers[0]);
+    let error = loop {
+        match world.next_event() {
+            Event::Released { .. } => {}
+            Event::NotAcquired { error, .. } => break error,
+            event => panic!("{event:?}"),
+        }
+    };
+    let AcquireError::HeldByAnother(ballot) = error else { panic!("{error}") };
+    assert_eq!(ballot.callers_ahead(), 2);
+}
+
+#[test]
+fn a_batch_and_a_fair_writer_wait_beside_readers_too() {
+    let batch = wanted(&[Target::write("x"), Target::read("z")]);
+    for wanted in [batch, Acquire { fair: true, ..write(&["x"]) }] {
+        let mut world = two_processes();
+        let reader = hold(&mut world, 0, &read("x"));
+        let writer = world.acquire(&wanted);
+        for _ in 0..6 {
+            world.pass(ms(400));
+            assert!(marked(&world) >= 2, "at {:?}", world.now);
+        }
+        world.release(reader);
+        assert_eq!(next_granted(&mut world, 0), writer);
+    }
+}
