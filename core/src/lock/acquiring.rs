@@ -25,8 +25,8 @@ pub(crate) struct Attempt {
     pub(crate) first: Option<(MasterId, Instant)>,
     /// Whether others are expected to want the lock: then a refusal names the holder.
     pub(crate) is_wary: bool,
-    /// Whether it is another round of the previous attempt, which does not count towards the
-    /// caller's number of attempts.
+    /// Whether it is another round of the previous attempt, or only sets a mark: then it does not
+    /// count towards the caller's number of attempts.
     pub(crate) is_repeated: bool,
     /// Whether a refusal by the first master ends the round although no further attempt is allowed,
     /// because a split vote is being settled.

@@ -229,6 +229,11 @@ impl Lock {
         }
     }
 
+    /// Whether its caller has it. A grant that ends before the caller takes it is sought again.
+    pub(crate) fn is_taken(&self) -> bool {
+        matches!(&self.stage, Stage::Asked(_, Phase::Held(held)) if held.taken)
+    }
+
     pub(crate) fn token(&self) -> Option<Token> {
         match &self.stage {
             Stage::Asked(keys, _) => Some(keys.token),

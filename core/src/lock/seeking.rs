@@ -21,7 +21,9 @@ impl Lock {
         let token = effects.fresh_token()?;
         let all = MasterSet::all(effects.config.masters.len());
         if self.is_fair() {
-            let place = if self.needs_place() { Some(effects.fresh_place()?) } else { None };
+            // Sharers are kept out by a mark, and not by a place in the queue.
+            let needs_place = self.needs_place() && attempt.waited.is_none();
+            let place = if needs_place { Some(effects.fresh_place()?) } else { None };
             self.enters(place, all);
         }
         let base = &mut self.base;

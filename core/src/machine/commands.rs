@@ -53,8 +53,8 @@ impl<E: Entropy> Machine<E> {
     /// Puts a new lock into its queue, or has it ask if it need not wait.
     fn enter(&mut self, id: LockId, wanted: &Acquire, now: Instant) -> Result<(), EntropyFailed> {
         let locks = &self.locks;
-        let is_held = |id| locks.get(id).is_some_and(Slot::is_held);
-        let entry = self.contenders.enter(wanted, id, is_held, &mut self.jitter, now);
+        let is_taken = |id| locks.get(id).is_some_and(Slot::is_taken);
+        let entry = self.contenders.enter(wanted, id, is_taken, &mut self.jitter, now);
         self.locks.insert(Slot::new(Task::Lock(Lock::queued(id, wanted, now)), Place::Gone));
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return Ok(()) };
         let effects = &mut effects!(self, now);
@@ -104,6 +104,7 @@ impl<E: Entropy> Machine<E> {
             valid_until = until;
             report
         });
+        self.admit_writers(lock, now);
         self.settle(now);
         valid_until
     }

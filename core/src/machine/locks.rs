@@ -64,9 +64,6 @@ impl<E: Entropy> Machine<E> {
             }
         }
         self.changed(id, was_held);
-        if !was_held {
-            self.admit_writers(id, now);
-        }
     }
 
     /// An input for the bid of the lock in front of a queue, which is created if there was none.
@@ -165,15 +162,19 @@ impl<E: Entropy> Machine<E> {
     /// If a writer waits beside readers, one of which has left, it may be alone now.
     fn reader_has_left(&mut self, resource: &Resource, now: Instant) {
         let writer = self.contenders.front(resource.key()).and_then(Front::writer);
-        let Some(id) = writer.filter(|id| self.has_bid(*id)) else { return };
-        let Some(lock) = self.lock(id) else { return };
-        let readers = self.contenders.readers_beside(lock.targets(), id);
-        self.contend(id, now, |bid, lock, effects| bid.reader_has_left(readers, lock, effects));
+        let Some(id) = writer else { return };
+        let is_beside = |slot: &&Slot| slot.bid().is_some_and(Bid::is_beside);
+        let Some(slot) = self.locks.get(id).filter(is_beside) else { return };
+        let Some(lock) = slot.task.as_lock() else { return };
+        let targets = lock.targets();
+        let start = self.contenders.start_behind_reader(targets, id, &mut self.jitter, now);
+        let start = if lock.is_fair() { start.of_fair() } else { start };
+        self.contend(id, now, |bid, lock, effects| bid.reader_has_left(start, lock, effects));
     }
 
-    /// Once a lock that shares resources is held, writers behind it come beside it.
-    fn admit_writers(&mut self, id: LockId, now: Instant) {
-        let Some(slot) = self.locks.get(id).filter(|slot| slot.is_held()) else { return };
+    /// Once a caller has a lock that shares resources, a writer behind it comes beside it.
+    pub(super) fn admit_writers(&mut self, id: LockId, now: Instant) {
+        let Some(slot) = self.locks.get(id).filter(|slot| slot.is_taken()) else { return };
         let Some(lock) = slot.task.as_lock().filter(|lock| lock.targets().has_shared()) else { return };
         let targets = lock.targets().clone();
         let mut nothing = LetGo { id, targets: targets.clone(), grant: None, bid: None };
@@ -209,8 +210,8 @@ impl<E: Entropy> Machine<E> {
 
     fn next(&mut self, resource: &Resource, let_go: &mut LetGo, now: Instant) -> Option<Next> {
         let is = |id| mode_of(&self.locks, resource, id);
-        let is_held = |id| self.locks.get(id).is_some_and(Slot::is_held);
-        self.contenders.next(resource, let_go, is, is_held, &mut self.jitter, now)
+        let is_taken = |id| self.locks.get(id).is_some_and(Slot::is_taken);
+        self.contenders.next(resource, let_go, is, is_taken, &mut self.jitter, now)
     }
 
     /// A lock is in front for one of its targets. Returns whether it is in front for all of them.

@@ -43,6 +43,11 @@ impl Slot {
         self.task.as_lock().is_some_and(|lock| lock.state() == State::Held)
     }
 
+    /// Whether it is a lock that its caller has.
+    pub(super) fn is_taken(&self) -> bool {
+        self.task.as_lock().is_some_and(Lock::is_taken)
+    }
+
     /// The bid for it, if there is one.
     pub(super) fn bid(&self) -> Option<&Bid> {
         match &self.place {

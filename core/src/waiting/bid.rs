@@ -277,7 +277,7 @@ impl Bid {
         let attempt = Attempt {
             first: first.map(|first| (first, now + effects.config.request_timeout / HEAD_START)),
             is_wary: self.is_wary,
-            is_repeated: is_repeated || self.is_settling(),
+            is_repeated: is_repeated || self.is_settling() || self.is_beside(),
             settles: self.is_settling(),
             assigner: self.assigner,
             waited: self.wishes(lock, now),
@@ -355,11 +355,14 @@ impl Bid {
         }
     }
 
-    /// Ends without the lock, with the masters' last votes for the caller.
+    /// Ends without the lock, with the masters' last votes for the caller. If no master failed,
+    /// readers of its own process tell it more.
     pub(super) fn finish(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
-        if self.readers_beside > 0 {
+        let votes = self.last_votes.take();
+        let has_voted = |vote: &Vote| matches!(vote, Vote::Granted | Vote::HeldByAnother { .. });
+        if self.is_beside() && votes.as_ref().is_none_or(|votes| votes.iter().all(has_voted)) {
             return lock.give_up_behind(self.readers_beside, effects);
         }
-        lock.finish(self.last_votes.take(), effects);
+        lock.finish(votes, effects);
     }
 }

@@ -47,8 +47,8 @@ impl Contender {
         waits
     }
 
-    fn has_room_for(&self, mode: &Mode, is_held: impl Fn(LockId) -> bool) -> bool {
-        self.waiting() == 0 && self.front.has_room_for(mode, is_held)
+    fn has_room_for(&self, mode: &Mode, is_taken: impl Fn(LockId) -> bool) -> bool {
+        self.waiting() == 0 && self.front.has_room_for(mode, is_taken)
     }
 }
 
@@ -184,18 +184,18 @@ impl Contenders {
         &mut self,
         wanted: &Acquire,
         id: LockId,
-        is_held: impl Fn(LockId) -> bool,
+        is_taken: impl Fn(LockId) -> bool,
         jitter: &mut Jitter,
         now: Instant,
     ) -> Entry {
         let Some((resource, mode)) = wanted.targets.only() else {
-            return self.enter_all(wanted, id, is_held, now);
+            return self.enter_all(wanted, id, is_taken, now);
         };
         let Some(contender) = self.by_resource.get_mut(resource.key()) else {
             self.begin(resource, mode, id, now);
             return Entry::Front(Start::default());
         };
-        if contender.has_room_for(mode, |id| !wanted.is_single_try() && is_held(id)) {
+        if contender.has_room_for(mode, |id| !wanted.is_single_try() && is_taken(id)) {
             contender.front.add(id, mode);
             // A single try does not let others go first, and sharers do not take turns.
             let is_plain = wanted.is_single_try() || matches!(mode, Mode::Shared(_));
@@ -203,14 +203,14 @@ impl Contenders {
             return Entry::Front(match contender.front.readers_beside(id) {
                 0 if is_plain => Start::default(),
                 0 => known.pace.come(jitter, now),
-                readers => known.pace.come_anew(now).beside(readers),
+                readers => Start::default().beside(readers),
             });
         }
         if !wanted.is_single_try() {
             return Entry::Behind(Places::One(contender.known.get_or_insert_default().queue.push(id)));
         }
         let waiting = contender.waiting();
-        if waiting == 0 && contender.front.locks().all(is_held) {
+        if waiting == 0 && contender.front.locks().all(is_taken) {
             Entry::Outside
         } else {
             Entry::Refused { others: waiting + contender.front.len() }
@@ -223,23 +223,23 @@ impl Contenders {
         &mut self,
         wanted: &Acquire,
         id: LockId,
-        is_held: impl Fn(LockId) -> bool,
+        is_taken: impl Fn(LockId) -> bool,
         now: Instant,
     ) -> Entry {
-        let may_join = |id| !wanted.is_single_try() && is_held(id);
+        let may_join = |id| !wanted.is_single_try() && is_taken(id);
         if wanted.is_single_try() {
             let contenders = wanted.targets.queues();
             let full = contenders
                 .filter_map(|(resource, mode)| Some((self.by_resource.get(resource.key())?, mode)))
                 .filter(|(contender, mode)| !contender.has_room_for(mode, may_join));
-            let (mut others, mut all_held) = (0, true);
+            let (mut others, mut all_taken) = (0, true);
             for (contender, _) in full {
                 others = others.max(contender.waiting() + contender.front.len());
-                all_held &= contender.waiting() == 0 && contender.front.locks().all(&is_held);
+                all_taken &= contender.waiting() == 0 && contender.front.locks().all(&is_taken);
             }
             match others {
                 0 => {}
-                _ if all_held => return Entry::Outside,
+                _ if all_taken => return Entry::Outside,
                 others => return Entry::Refused { others },
             }
         }
@@ -260,14 +260,14 @@ impl Contenders {
         resource: &Resource,
         mode: &Mode,
         id: LockId,
-        is_held: impl Fn(LockId) -> bool,
+        is_taken: impl Fn(LockId) -> bool,
         now: Instant,
     ) -> Option<Place> {
         let Some(contender) = self.by_resource.get_mut(resource.key()) else {
             self.begin(resource, mode, id, now);
             return None;
         };
-        if contender.has_room_for(mode, is_held) {
+        if contender.has_room_for(mode, is_taken) {
             contender.front.add(id, mode);
             return None;
         }
@@ -299,8 +299,24 @@ impl Contenders {
         start.beside(self.readers_beside(targets, id))
     }
 
+    /// How a lock goes on that waits beside readers, one of which has left. If it is alone now, that
+    /// is as if it were requested now: sharers do not take turns.
+    pub(crate) fn start_behind_reader(
+        &mut self,
+        targets: &Targets,
+        id: LockId,
+        jitter: &mut Jitter,
+        now: Instant,
+    ) -> Start {
+        let only = targets.only().and_then(|(resource, _)| self.by_resource.get_mut(resource.key()));
+        match only.filter(|contender| contender.front.readers_beside(id) == 0) {
+            Some(contender) => contender.known.get_or_insert_default().pace.come(jitter, now),
+            None => self.start(targets, id, now),
+        }
+    }
+
     /// The number of readers of this process beside which a lock waits.
-    pub(crate) fn readers_beside(&self, targets: &Targets, id: LockId) -> usize {
+    fn readers_beside(&self, targets: &Targets, id: LockId) -> usize {
         let beside = |(resource, _): (&Resource, _)| {
             self.by_resource.get(resource.key()).map_or(0, |contender| contender.front.readers_beside(id))
         };
@@ -383,26 +399,30 @@ impl Contenders {
         resource: &Resource,
         let_go: &mut LetGo,
         is: impl Fn(LockId) -> Mode,
-        is_held: impl Fn(LockId) -> bool,
+        is_taken: impl Fn(LockId) -> bool,
         jitter: &mut Jitter,
         now: Instant,
     ) -> Option<Next> {
         let contender = self.by_resource.get_mut(resource.key())?;
         let known = contender.known.as_mut()?;
         let mode = is(known.queue.first()?);
-        if !contender.front.has_room_for(&mode, is_held) {
+        if !contender.front.has_room_for(&mode, is_taken) {
             return None;
         }
         let id = known.queue.pop()?;
         contender.front.add(id, &mode);
         let may_follow = contender.front.may_grow();
-        let takes_turns = !matches!(mode, Mode::Shared(_)) && let_go.targets.only().is_some();
-        let start = match contender.front.readers_beside(id) {
+        let readers = contender.front.readers_beside(id);
+        let takes_turns = readers == 0 && !matches!(mode, Mode::Shared(_)) && let_go.targets.only().is_some();
+        let start = if !takes_turns {
+            known.pace.come_anew(now)
+        } else if let_go.grant.is_some() {
+            known.pace.hand_over(jitter, now)
+        } else {
             // A failed lock has kept no other process out.
-            0 if takes_turns && let_go.grant.is_some() => known.pace.hand_over(jitter, now),
-            0 => known.pace.come_anew(now),
-            readers => known.pace.come_anew(now).beside(readers),
+            known.pace.come_anew(now)
         };
+        let start = start.beside(readers);
         let kept = let_go.bid.take_if(|bid| takes_turns && bid.is_worth_keeping());
         let begin = match kept {
             Some(bid) => Begin::GoOn(Box::new(bid.passed_on(start, known.pace.lets_pass(), now))),

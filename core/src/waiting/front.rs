@@ -51,14 +51,14 @@ impl Front {
         sharers.into_iter().flatten().chain(one)
     }
 
-    /// Whether another one can join. A writer can if all readers already hold the resource: it must
-    /// not overtake one that has yet to get it.
-    pub(super) fn has_room_for(&self, mode: &Mode, is_held: impl Fn(LockId) -> bool) -> bool {
+    /// Whether another one can join. A writer can if all readers are taken: it must not overtake one
+    /// that has yet to get the resource, or may have to seek it again.
+    pub(super) fn has_room_for(&self, mode: &Mode, is_taken: impl Fn(LockId) -> bool) -> bool {
         match (self, mode) {
             (Self::Nobody, _) => true,
             (Self::Sharers(sharers), _) if sharers.writer.is_some() => false,
             (Self::Sharers(sharers), Mode::Exclusive) => {
-                matches!(sharers.mode, Mode::Shared(_)) && sharers.locks.keys().copied().all(is_held)
+                matches!(sharers.mode, Mode::Shared(_)) && sharers.locks.keys().copied().all(is_taken)
             }
             (Self::Sharers(sharers), Mode::Permit { of, take }) => {
                 matches!(sharers.mode, Mode::Permit { .. })

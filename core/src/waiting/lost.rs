@@ -115,7 +115,7 @@ impl Bid {
     fn learn(&mut self, votes: &[Vote], goes_on: bool, now: Instant) {
         if votes.iter().any(|vote| vote.is_refusal()) {
             // Readers of this process are no rivals.
-            if self.readers_beside == 0 {
+            if !self.is_beside() {
                 self.met_others = Some(now);
             }
             self.left_free_at = None;

@@ -116,9 +116,13 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// The same start beside this many readers.
-    pub(super) fn beside(self, readers: usize) -> Self {
-        Self { readers_beside: readers, ..self }
+    /// The start beside this many readers, if there are any: at once, and only to set a mark. Others
+    /// get their turn when the readers have left.
+    pub(crate) fn beside(self, readers: usize) -> Self {
+        if readers == 0 {
+            return self;
+        }
+        Self { is_wary: true, readers_beside: readers, ..Self::default() }
     }
 
     /// The start of a fair waiter, which takes its turn in the masters' queues.

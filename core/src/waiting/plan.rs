@@ -45,12 +45,8 @@ impl Bid {
     ) -> Result<(), EntropyFailed> {
         let now = effects.now;
         self.only_listen_if_there_is_a_read(lock);
-        if self.readers_beside > 0 && !lock.is_fair() {
-            // Its first attempt already sets its mark.
-            (self.is_wary, self.holder) = (true, Some(Sentinel::HOLDER));
-        }
         let limit = lock.give_up_at().map(|limit| limit - effects.config.request_timeout);
-        let until = start.pause.filter(|_| self.readers_beside == 0).map(|pause| now + pause);
+        let until = start.pause.map(|pause| now + pause);
         match until.filter(|until| limit.is_none_or(|limit| *until < limit)) {
             None => self.attempt(false, lock, effects),
             Some(until) if self.listens => self.listen(until, lock, effects),
@@ -67,15 +63,22 @@ impl Bid {
         self.plan_next_attempt(lock, effects);
     }
 
-    /// A reader has left beside which it waits. If it was the last one, the lock asks at once: this
-    /// follows the reader's release in the same write.
-    pub(crate) fn reader_has_left(&mut self, readers: usize, lock: &mut Lock, effects: &mut Effects<'_>) {
-        let was_beside = std::mem::replace(&mut self.readers_beside, readers) > 0;
-        if was_beside && readers == 0 {
-            self.came_at = Some(effects.now);
-            if self.waiting().is_some_and(|waiting| waiting.retry_at.is_some()) {
-                self.ask(lock, effects);
-            }
+    /// A reader has left beside which it waits. If it was the last one, the lock asks at once, in the
+    /// write that releases the reader, or when others have had their turn.
+    pub(crate) fn reader_has_left(&mut self, start: Start, lock: &mut Lock, effects: &mut Effects<'_>) {
+        let now = effects.now;
+        self.readers_beside = start.readers_beside;
+        if self.is_beside() {
+            return;
+        }
+        self.came_at = Some(now);
+        self.patient_until = now + start.pause.unwrap_or_default().max(start.patience);
+        let Some(waiting) = self.waiting().filter(|waiting| waiting.retry_at.is_some()) else { return };
+        if let Some(pause) = start.pause {
+            waiting.poll_at = now + pause;
+            self.plan_next_attempt(lock, effects);
+        } else {
+            self.ask(lock, effects);
         }
     }
 
@@ -112,9 +115,14 @@ impl Bid {
         self.passed_over >= self.lets_pass.holders
     }
 
-    /// Whether what it waits to write was shared when it was last refused.
+    /// Whether it waits for readers of its own process to leave, and only sets its mark.
+    pub(crate) fn is_beside(&self) -> bool {
+        self.readers_beside > 0
+    }
+
+    /// Whether what it waits to write is shared, or was when it was last refused.
     pub(super) fn meets_sharers(&self, lock: &Lock) -> bool {
-        self.holder == Some(Sentinel::HOLDER) && !lock.targets().is_shared()
+        self.is_beside() || self.holder == Some(Sentinel::HOLDER) && !lock.targets().is_shared()
     }
 
     /// How long it has waited, if a mark must be set now.
@@ -143,8 +151,8 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) {
         let is_our_past = by_us && self.is_past_own_changes();
-        let is_beside = self.readers_beside > 0;
-        if is_beside || is_our_past || self.is_to_hear_from(master) || self.waits_for_its_turn(master, lock) {
+        let says_nothing = is_our_past || self.is_beside();
+        if says_nothing || self.is_to_hear_from(master) || self.waits_for_its_turn(master, lock) {
             return;
         }
         self.become_free(master, lock, effects);
@@ -224,9 +232,8 @@ impl Bid {
         let now = effects.now;
         // At once if there is no mark yet.
         let renews_wish_at = self.meets_sharers(lock).then(|| self.wishes_again_at().unwrap_or(now));
-        let Self { plan: Plan::Waiting(waiting), masters, patient_until, readers_beside, .. } = self else {
-            return;
-        };
+        let is_beside = self.is_beside();
+        let Self { plan: Plan::Waiting(waiting), masters, patient_until, .. } = self else { return };
         if waiting.retry_at.is_none() {
             return;
         }
@@ -246,7 +253,7 @@ impl Bid {
         };
         let at = renews_wish_at.map_or(at, |again| at.min(again.max(now)));
         // Nothing else matters while readers of this process hold it.
-        let at = renews_wish_at.filter(|_| *readers_beside > 0).map_or(at, |again| again.max(now));
+        let at = renews_wish_at.filter(|_| is_beside).map_or(at, |again| again.max(now));
         // The assigning master's answer about one permit says little about the others.
         let at = if lock.targets().is_permit() { at.min(poll_at.max(now)) } else { at };
         waiting.retry_at = Some(match lock.give_up_at() {

@@ -3,12 +3,23 @@
 use quorlock_core::{Acquire, AcquireError, Event, LockId, Target};
 
 use super::sharing::{marked, next_granted, read, two_processes, wanted, write};
-use super::world::{World, ms};
+use super::world::{Flow, World, ms};
 
 fn hold(world: &mut World, node: usize, wanted: &Acquire) -> LockId {
     let lock = world.acquire_by(node, wanted);
     assert_eq!(next_granted(world, node), lock);
     lock
+}
+
+/// Why the next lock that is not acquired was refused.
+fn next_refused(world: &mut World) -> AcquireError {
+    loop {
+        match world.next_event() {
+            Event::Released { .. } => {}
+            Event::NotAcquired { error, .. } => return error,
+            event => panic!("{event:?}"),
+        }
+    }
 }
 
 fn asked(world: &World) -> usize {
@@ -110,15 +121,106 @@ fn a_writer_that_times_out_beside_readers_learns_how_many_of_its_process_hold_th
     world.acquire(&Acquire { timeout: Some(ms(300)), ..write(&["x"]) });
     world.pass(ms(100));
     world.release(readers[0]);
-    let error = loop {
-        match world.next_event() {
-            Event::Released { .. } => {}
-            Event::NotAcquired { error, .. } => break error,
-            event => panic!("{event:?}"),
-        }
-    };
+    let error = next_refused(&mut world);
     let AcquireError::HeldByAnother(ballot) = error else { panic!("{error}") };
     assert_eq!(ballot.callers_ahead(), 2);
+}
+
+#[test]
+fn requests_that_only_set_the_mark_do_not_count_as_attempts() {
+    let mut world = two_processes();
+    let reader = hold(&mut world, 0, &read("x"));
+    let writer = world.acquire(&Acquire { attempts: Some(2), ..write(&["x"]) });
+    world.pass(ms(3_000));
+    assert!(asked(&world) > 2 * 3 * 2, "the mark was renewed several times");
+    assert!(marked(&world) >= 2);
+    world.release(reader);
+    assert_eq!(next_granted(&mut world, 0), writer);
+}
+
+#[test]
+fn a_key_that_is_not_shared_on_one_master_does_not_end_the_mark() {
+    let mut world = two_processes();
+    let reader = hold(&mut world, 0, &read("x"));
+    let end = world.now + ms(10_000);
+    // The first vote that names a holder names this one.
+    world.masters[0].forget_keys();
+    world.masters[0].hold_by_another("quorlock:{x}", Some(end));
+    let writer = world.acquire(&write(&["x"]));
+    for _ in 0..8 {
+        world.pass(ms(400));
+        assert_eq!(marked(&world), 2, "at {:?}", world.now);
+    }
+    world.release(reader);
+    assert_eq!(next_granted(&mut world, 0), writer);
+}
+
+#[test]
+fn a_writer_beside_readers_learns_that_a_quorum_is_misconfigured() {
+    // The first round is decided without the last master.
+    for (misconfigured, at_once) in [([0, 1], true), ([1, 2], false)] {
+        let mut world = two_processes();
+        hold(&mut world, 0, &read("x"));
+        for master in misconfigured {
+            world.masters[master].fails("ACQUIRE ALL", "NOPERM this user has no permissions");
+        }
+        let began = world.now;
+        world.acquire(&Acquire { timeout: Some(ms(900)), ..write(&["x"]) });
+        let error = next_refused(&mut world);
+        assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
+        assert_eq!(world.now == began, at_once, "{:?}", world.now);
+    }
+}
+
+#[test]
+fn a_writer_that_times_out_beside_readers_learns_which_masters_failed() {
+    for silent in [&[2][..], &[1, 2]] {
+        let mut world = two_processes();
+        hold(&mut world, 0, &read("x"));
+        for master in silent {
+            world.masters[*master].flow = Flow::Stopped;
+        }
+        world.acquire(&Acquire { timeout: Some(ms(900)), ..write(&["x"]) });
+        let error = next_refused(&mut world);
+        let is_held = matches!(error, AcquireError::HeldByAnother(_));
+        assert_eq!(is_held, silent.len() == 1, "{error}");
+        let text = error.to_string();
+        assert_eq!(text.matches("no answer").count(), silent.len(), "{text}");
+    }
+}
+
+#[test]
+fn a_writer_waits_until_a_reader_is_taken_that_may_have_to_be_sought_again() {
+    let mut world = two_processes();
+    let reader = world.acquire(&read("x"));
+    assert!(matches!(world.next_event(), Event::Granted { lock, .. } if lock == reader));
+    let writer = world.acquire(&write(&["x"]));
+    // The grant ends before the caller takes it.
+    world.pass(ms(11_000));
+    assert_eq!(marked(&world), 0, "it would keep the reader out");
+    assert_eq!(next_granted(&mut world, 0), reader);
+    world.pass(ms(50));
+    assert_eq!(marked(&world), 3);
+    world.release(reader);
+    assert_eq!(next_granted(&mut world, 0), writer);
+}
+
+#[test]
+fn writers_that_come_after_readers_of_their_process_leave_others_a_turn() {
+    let mut world = two_processes();
+    let mut pauses = 0;
+    for _ in 0..40 {
+        let reader = hold(&mut world, 0, &read("x"));
+        let writer = world.acquire(&write(&["x"]));
+        world.pump();
+        let released = world.now;
+        world.release(reader);
+        assert_eq!(next_granted(&mut world, 0), writer);
+        pauses += u32::from(world.now > released);
+        world.release(writer);
+        world.pump();
+    }
+    assert_eq!(pauses, 1, "one in 32 hand-overs");
 }
 
 #[test]
