@@ -25,9 +25,12 @@ pub(crate) struct Attempt {
     pub(crate) first: Option<(MasterId, Instant)>,
     /// Whether others are expected to want the lock: then a refusal names the holder.
     pub(crate) is_wary: bool,
-    /// Whether it is another round of the previous attempt, or only sets a mark: then it does not
-    /// count towards the caller's number of attempts.
+    /// Whether it is another round of the previous attempt, which does not count towards the
+    /// caller's number of attempts.
     pub(crate) is_repeated: bool,
+    /// Whether it only sets a mark, while readers of this process hold the resource. It does not
+    /// count either, and is lost even if masters that have lost those readers' keys grant it.
+    pub(crate) only_marks: bool,
     /// Whether a refusal by the first master ends the round although no further attempt is allowed,
     /// because a split vote is being settled.
     pub(crate) settles: bool,
@@ -81,6 +84,7 @@ pub(super) struct Trying {
     insists: bool,
     /// How long the caller has waited, if a mark of it must be set.
     waited: Option<Duration>,
+    only_marks: bool,
 }
 
 impl Trying {
@@ -105,6 +109,7 @@ impl Trying {
             watches: (attempt.is_wary || cx.base.queueing.is_some()) && cx.base.may_try_again(),
             insists: attempt.insists,
             waited: attempt.waited,
+            only_marks: attempt.only_marks,
         };
         match attempt.first {
             Some((first, _)) if cx.keys.seating.is_some() => cx.take_seats(first, trying.asking()),
@@ -236,7 +241,7 @@ impl Trying {
                 }
                 named(master, answer).unwrap_or(Next::Stay)
             }
-            Decision::Won => self.won(cx),
+            Decision::Won if !self.only_marks => self.won(cx),
             Decision::Lost if tally.outstanding() > 0 && cx.goes_on_in_queue() => {
                 // If the round ended now, a master that has yet to report the place would have to
                 // be asked again. So the round waits, but not too long to renew the place in time.
@@ -245,7 +250,7 @@ impl Trying {
                 self.closes_at.get_or_insert(closes_at.max(cx.effects.now));
                 named(master, answer).unwrap_or(Next::GoOn)
             }
-            Decision::Lost => Next::RoundLost(self.lost(Some((master, answer)), cx)),
+            Decision::Won | Decision::Lost => Next::RoundLost(self.lost(Some((master, answer)), cx)),
         }
     }
 

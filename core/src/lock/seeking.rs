@@ -21,8 +21,8 @@ impl Lock {
         let token = effects.fresh_token()?;
         let all = MasterSet::all(effects.config.masters.len());
         if self.is_fair() {
-            // Sharers are kept out by a mark, and not by a place in the queue.
-            let needs_place = self.needs_place() && attempt.waited.is_none();
+            // A place in the queue does not keep sharers out.
+            let needs_place = self.needs_place() && !attempt.only_marks;
             let place = if needs_place { Some(effects.fresh_place()?) } else { None };
             self.enters(place, all);
         }
@@ -31,7 +31,7 @@ impl Lock {
             base.wish = Some(Box::new(effects.fresh_wish()?));
         }
         base.is_contended |= attempt.is_wary;
-        if !attempt.is_repeated {
+        if !attempt.is_repeated && !attempt.only_marks {
             base.attempts = base.attempts.saturating_add(1);
         }
         let attempt = if base.targets.is_permit() { assigned(attempt, base, effects) } else { attempt };

@@ -45,7 +45,7 @@ impl Ballot {
     }
 
     /// Returns the number of attempts that were made. Additional rounds after a split vote do not
-    /// count.
+    /// count, nor do requests that only mark what a writer waits for.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -72,7 +72,7 @@ impl Ballot {
     }
 
     /// Returns how many callers of this process hold the lock or requested it earlier, if that
-    /// decided the request without asking a master; zero if the votes decided.
+    /// decided the request; zero if the masters' votes did.
     pub fn callers_ahead(&self) -> usize {
         self.callers_ahead
     }

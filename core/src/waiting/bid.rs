@@ -277,11 +277,12 @@ impl Bid {
         let attempt = Attempt {
             first: first.map(|first| (first, now + effects.config.request_timeout / HEAD_START)),
             is_wary: self.is_wary,
-            is_repeated: is_repeated || self.is_settling() || self.is_beside(),
+            is_repeated: is_repeated || self.is_settling(),
             settles: self.is_settling(),
             assigner: self.assigner,
             waited: self.wishes(lock, now),
             insists: self.insists(),
+            only_marks: self.is_beside(),
         };
         lock.attempt(attempt, effects)
     }

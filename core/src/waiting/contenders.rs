@@ -299,8 +299,8 @@ impl Contenders {
         start.beside(self.readers_beside(targets, id))
     }
 
-    /// How a lock goes on that waits beside readers, one of which has left. If it is alone now, that
-    /// is as if it were requested now: sharers do not take turns.
+    /// How a lock goes on that waits beside readers, one of which has left. If it is alone now, it
+    /// begins as if it were requested now: sharers do not take turns.
     pub(crate) fn start_behind_reader(
         &mut self,
         targets: &Targets,

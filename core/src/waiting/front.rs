@@ -1,6 +1,6 @@
 //! The front of a resource in this process: the only lock that may ask masters for it, or those
-//! that share it. A writer comes beside readers that hold the resource: it cannot get it before they
-//! leave, but it asks masters, so that they keep new readers of other processes out.
+//! that share it. A writer comes beside readers that hold the resource. It cannot get it before they
+//! leave, but sets its mark on masters, so that they keep new readers of other processes out.
 
 use std::collections::BTreeMap;
 
@@ -51,8 +51,8 @@ impl Front {
         sharers.into_iter().flatten().chain(one)
     }
 
-    /// Whether another one can join. A writer can if all readers are taken: it must not overtake one
-    /// that has yet to get the resource, or may have to seek it again.
+    /// Whether another one can join. A writer can if all readers are taken: it must not overtake a
+    /// reader that has yet to get the resource, or may have to seek it again.
     pub(super) fn has_room_for(&self, mode: &Mode, is_taken: impl Fn(LockId) -> bool) -> bool {
         match (self, mode) {
             (Self::Nobody, _) => true,

@@ -116,8 +116,8 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// The start beside this many readers, if there are any: at once, and only to set a mark. Others
-    /// get their turn when the readers have left.
+    /// The start beside this many readers, if there are any: at once, and only to set a mark. Other
+    /// processes get their turn when the readers have left.
     pub(crate) fn beside(self, readers: usize) -> Self {
         if readers == 0 {
             return self;

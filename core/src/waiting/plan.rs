@@ -63,8 +63,8 @@ impl Bid {
         self.plan_next_attempt(lock, effects);
     }
 
-    /// A reader has left beside which it waits. If it was the last one, the lock asks at once, in the
-    /// write that releases the reader, or when others have had their turn.
+    /// A reader has left beside which it waits. If it was the last one, the lock asks in the write
+    /// that releases the reader, or when others have had their turn.
     pub(crate) fn reader_has_left(&mut self, start: Start, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
         self.readers_beside = start.readers_beside;
@@ -151,11 +151,12 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) {
         let is_our_past = by_us && self.is_past_own_changes();
-        let says_nothing = is_our_past || self.is_beside();
-        if says_nothing || self.is_to_hear_from(master) || self.waits_for_its_turn(master, lock) {
+        if is_our_past || self.is_to_hear_from(master) || self.waits_for_its_turn(master, lock) {
             return;
         }
-        self.become_free(master, lock, effects);
+        if !self.is_beside() {
+            self.become_free(master, lock, effects);
+        }
     }
 
     /// What kept it waiting on a master may be gone.

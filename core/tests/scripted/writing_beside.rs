@@ -156,6 +156,20 @@ fn a_key_that_is_not_shared_on_one_master_does_not_end_the_mark() {
 }
 
 #[test]
+fn a_writer_is_not_granted_beside_readers_of_its_process_whose_keys_are_gone() {
+    let mut world = two_processes();
+    let reader = hold(&mut world, 0, &read("x"));
+    for master in [0, 1] {
+        world.masters[master].forget_keys();
+    }
+    let writer = world.acquire(&Acquire { attempts: Some(2), ..write(&["x"]) });
+    world.pass(ms(3_000));
+    assert_eq!(world.granted(0), []);
+    world.release(reader);
+    assert_eq!(next_granted(&mut world, 0), writer);
+}
+
+#[test]
 fn a_writer_beside_readers_learns_that_a_quorum_is_misconfigured() {
     // The first round is decided without the last master.
     for (misconfigured, at_once) in [([0, 1], true), ([1, 2], false)] {
