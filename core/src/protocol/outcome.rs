@@ -16,9 +16,9 @@ pub enum AcquireError {
     /// Another client or caller holds the lock: a quorum of masters answered, and at least one of
     /// them refused because its key has another token.
     ///
-    /// It can also mean that another caller of this process is ahead, and no master was asked: a
-    /// single try never overtakes waiting callers, and a caller that waits behind a holder in this
-    /// process asks no master. [`Ballot::callers_ahead`] returns how many callers are ahead.
+    /// It can also mean that another caller of this process is ahead: a single try never overtakes
+    /// waiting callers, and a caller that waits behind a holder in this process asks no master for
+    /// the lock. [`Ballot::callers_ahead`] returns how many callers are ahead.
     HeldByAnother(Arc<Ballot>),
     /// Too few masters answered.
     NoQuorum(Arc<Ballot>),
