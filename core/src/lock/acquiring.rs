@@ -286,8 +286,10 @@ impl Trying {
             return Next::RoundLost(self.lost(None, cx));
         }
         let mut unsettled = MasterSet::EMPTY;
+        let mut was_refused = false;
         for (master, vote) in MasterId::all(self.votes.len()).zip(self.votes.iter()) {
             if vote.is_refusal() {
+                was_refused = true;
                 cx.keys.reached.remove(master);
             }
             let is_settled = matches!(vote, Vote::Granted | Vote::HeldByAnother { .. } | Vote::NotHeld);
@@ -296,7 +298,7 @@ impl Trying {
             }
         }
         cx.keys.fence = self.numbers.as_ref().and_then(|numbers| numbers.highest);
-        cx.base.grant = Some(Grant { asked_at: self.since, at: now });
+        cx.base.grant = Some(Grant { asked_at: self.since, at: now, was_refused });
         let mut held = Held::new(self.round, self.since, self.votes.take(), valid_until, cx);
         held.unsettled = unsettled;
         Next::Held(held)

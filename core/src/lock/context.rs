@@ -49,6 +49,8 @@ pub(super) struct Base {
 pub(crate) struct Grant {
     pub(crate) asked_at: Instant,
     pub(crate) at: Instant,
+    /// Whether a master refused it, in that round or too late to count.
+    pub(crate) was_refused: bool,
 }
 
 impl Base {

@@ -110,6 +110,9 @@ impl Held {
         if let Some(place) = self.votes.get_mut(master.index()) {
             *place = vote;
         }
+        if let Some(grant) = &mut cx.base.grant {
+            grant.was_refused |= vote.is_refusal();
+        }
         if vote == Vote::Granted {
             self.granted.insert(master);
             cx.kept(master, cx.base.ttl, self.since);

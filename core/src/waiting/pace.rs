@@ -10,9 +10,14 @@ use crate::time::Instant;
 /// Consecutive grants in this process while no other one is known to want the lock. Larger: a new
 /// contender waits longer. Smaller: this process pauses more often.
 const LONGEST_RUN: u32 = 32;
-/// The same while another process is known to want the lock: Smaller: more changes between
+/// The same while another process is known to want the lock. Smaller: more changes between
 /// processes, which cost both. Larger: the other waits longer.
 const LONGEST_RUN_AMONG_OTHERS: u32 = 4;
+/// How many pauses in a row a process makes for a rival that it only knows from a master's refusal,
+/// and does not meet. After them the key on that master counts as a leftover, for example of a
+/// client that died. Larger: beside a leftover, a lone process pauses more often. Smaller: a rival
+/// that loses this many races in a row waits for a run of [`LONGEST_RUN`].
+const MOST_UNUSED_PAUSES: u32 = 8;
 /// The longest such run in time: with long holds, the number of grants alone would keep others out
 /// for too long. People do not notice a tenth of a second. Larger: others wait longer. Smaller:
 /// holders of a few milliseconds pause more often.
@@ -174,6 +179,10 @@ pub(super) struct Pace {
     passed_over: u32,
     /// When another process was last found to hold the lock.
     met_others: Option<Instant>,
+    /// When a lock that was granted here, but refused by a master, was last let go.
+    refused_at: Option<Instant>,
+    /// The pauses for that rival since another process was last met.
+    unused_pauses: u32,
     /// The average lateness of timers that end pauses.
     late: Duration,
 }
@@ -181,7 +190,9 @@ pub(super) struct Pace {
 impl Pace {
     /// The lock in front has found that another process holds the lock.
     pub(super) fn met_others(&mut self, at: Option<Instant>) {
-        self.met_others = self.met_others.max(at);
+        if at > self.met_others {
+            (self.met_others, self.unused_pauses) = (at, 0);
+        }
     }
 
     /// A pause has ended, `late` by this much. With timers of whole milliseconds, such as tokio's,
@@ -206,6 +217,12 @@ impl Pace {
         now: Instant,
     ) {
         self.let_go_at = Some(now);
+        if grant.was_refused {
+            if !is_remembered(self.refused_at, now) {
+                self.unused_pauses = 0;
+            }
+            self.refused_at = Some(now);
+        }
         if self.run == 0 {
             self.run_since = grant.at;
         }
@@ -237,7 +254,7 @@ impl Pace {
     /// its release was confirmed has left others the same chance as itself.
     pub(super) fn come(&mut self, jitter: &mut Jitter, now: Instant) -> Start {
         let away = self.let_go_at.map_or(Duration::MAX, |at| now.since(at));
-        let a_moment = if self.is_contended(now) { 2 * self.least_pause() } else { self.took / 2 };
+        let a_moment = if self.has_rival(now) { 2 * self.least_pause() } else { self.took / 2 };
         if away <= a_moment {
             return self.take_turn(1, jitter, now);
         }
@@ -251,8 +268,8 @@ impl Pace {
     }
 
     fn take_turn(&mut self, longest_among_others: u32, jitter: &mut Jitter, now: Instant) -> Start {
-        let is_contended = self.is_contended(now);
-        let longest = if is_contended { longest_among_others } else { LONGEST_RUN };
+        let (is_contended, has_rival) = (self.is_contended(now), self.has_rival(now));
+        let longest = if has_rival { longest_among_others } else { LONGEST_RUN };
         self.run += 1;
         if self.run < longest && now.since(self.run_since) < LONGEST_RUN_TIME {
             self.was_handed = true;
@@ -266,6 +283,7 @@ impl Pace {
         }
         let pause = jitter.within(&(self.least_pause()..=2 * self.least_pause()));
         let pause = pause.max(others_turn).saturating_sub(self.late);
+        self.unused_pauses += u32::from(has_rival && !is_contended);
         self.listened = listens;
         (self.run, self.run_since, self.not_before) = (0, now + pause, now + pause);
         self.was_handed = false;
@@ -314,12 +332,24 @@ impl Pace {
         LetsPass { holders, time }
     }
 
+    /// Whether another process is known to want the lock. A rival that only a refusal tells of may
+    /// not wait any more, so this process leaves it a turn, but neither listens nor sleeps for it.
+    fn has_rival(&self, now: Instant) -> bool {
+        let is_refused = is_remembered(self.refused_at, now) && self.unused_pauses < MOST_UNUSED_PAUSES;
+        self.is_contended(now) || is_refused
+    }
+
+    /// Whether this process has met another one.
     fn is_contended(&self, now: Instant) -> bool {
-        self.met_others.is_some_and(|at| now.since(at) < REMEMBERED)
+        is_remembered(self.met_others, now)
     }
 
     /// Long enough for another process to learn of the release and to ask.
     fn least_pause(&self) -> Duration {
         self.took.max(SHORTEST_PAUSE)
     }
+}
+
+fn is_remembered(at: Option<Instant>, now: Instant) -> bool {
+    at.is_some_and(|at| now.since(at) < REMEMBERED)
 }

@@ -190,3 +190,44 @@ fn a_lock_that_no_other_process_requests_any_more_is_taken_after_the_pause() {
     assert!(world.now.since(start) <= ms(5), "{:?}", world.now.since(start));
     assert_eq!(world.masters[0].value(KEY, world.now).map(str::len), Some(40));
 }
+
+/// The idle time before each turn of a lone process beside a key of another one on this master,
+/// which answers after so long; the others answer after 100 us.
+fn beside_a_key(refuses: usize, answers_after: Duration, turns: usize) -> Vec<Duration> {
+    let mut world = World::of(3);
+    world.masters[refuses].hold_by_another(KEY, None);
+    world.each(|master| master.delay = Duration::from_micros(100));
+    world.masters[refuses].delay = answers_after;
+    let mut released = None;
+    let mut idle = Vec::new();
+    for _ in 0..=turns {
+        let lock = world.acquire(&wanted(ms(10_000)));
+        let is_grant =
+            |event: &Event| matches!(event, Event::Granted { lock: granted, .. } if *granted == lock);
+        while !is_grant(&world.next_event()) {}
+        idle.extend(released.map(|released| world.now.since(released)));
+        world.pass(ms(1));
+        released = Some(world.now);
+        world.release(lock);
+    }
+    idle
+}
+
+#[test]
+fn a_process_that_a_master_refused_in_a_won_round_lets_its_rival_go_first() {
+    for refuses in 0..3 {
+        // Before and after the quorum.
+        for answers_after in [50, 200].map(Duration::from_micros) {
+            let idle = beside_a_key(refuses, answers_after, 1);
+            assert!(idle[0] >= ms(1), "{refuses} refuses after {answers_after:?}: {idle:?}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_a_dead_client_left_on_one_master_does_not_slow_down_a_lone_process() {
+    let idle = beside_a_key(0, Duration::from_micros(50), 200);
+    let pauses = idle.iter().filter(|idle| **idle >= ms(1)).count();
+    // Eight for the supposed rival, and one behind each run of 32 grants.
+    assert!(pauses <= 8 + 200 / 32, "{pauses}");
+}
