@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorlock_core::TlsOptions;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -31,6 +32,8 @@ pub(crate) struct Settings {
     roots: Option<Vec<CertificateDer<'static>>>,
     identity: Option<Identity>,
     accept_any: bool,
+    /// How long to wait for files that are pipes; `None` for the default.
+    pub(crate) patience: Option<Duration>,
 }
 
 impl TlsBuilder {
@@ -61,14 +64,15 @@ impl TlsBuilder {
     }
 
     /// Trusts the issuers whose certificates are in this PEM file, and none of the system's. It is
-    /// read again when it has changed.
+    /// read again when it has changed. A pipe is read once, and must be written and closed within
+    /// 200 ms. A file is at most 1 MiB long.
     pub fn root_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.0.files = self.0.files.with_root_file(file);
         self
     }
 
     /// Sets the PEM files with the certificate that this client shows to servers, and with the
-    /// private key that belongs to it. They are read again when they have changed.
+    /// private key that belongs to it. They are read as [`root_file`](Self::root_file) is.
     pub fn client_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.0.files = self.0.files.with_client_files(certificate, key);
         self

@@ -12,7 +12,8 @@
 //!   code says otherwise ([`TlsBuilder::dangerous`]).
 //! - The files that a URL names are read again when they have changed, at the next connection. If
 //!   they cannot be used at that moment, because one of a pair is written before the other, the
-//!   last usable ones stay in use.
+//!   last usable ones stay in use. A file may be 1 MiB long. A pipe is read once, and must be written
+//!   and closed within the `request_timeout`.
 //! - There is no socket here and no thread: bytes in, bytes out, like the rest of Quorlock.
 
 mod builder;
@@ -111,7 +112,9 @@ impl Tls {
 /// configuration has no TLS settings.
 #[must_use]
 pub fn secured(config: Config) -> Config {
-    config.or_security(|| Arc::new(Tls::system()))
+    let mut settings = Settings::default();
+    settings.patience = Some(config.request_timeout());
+    config.or_security(|| Arc::new(Tls::of(settings, None)))
 }
 
 /// Uses your own configuration, with its provider, issuers and certificates. It is used

@@ -1,14 +1,16 @@
 //! The clock, the entropy and the fork check.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use quorlock_core::front::{Host, MAX_PASSWORD_BYTES};
 use quorlock_core::{EntropyFailed, Instant, Unavailable};
 
+use crate::files::read_file;
 use crate::wait::{Park, Wait};
 
 /// The operating system as a [`Host`], with a transport's way of waiting.
@@ -78,16 +80,16 @@ impl<W: Wait> Host for System<W> {
         self.wait.may_wait()
     }
 
-    /// A pipe is refused, because opening it would wait for its writer.
+    /// A pipe is refused, because its contents are read only once, and each greeting needs them.
     fn read_password(&self, file: &Path) -> Result<Vec<u8>, Unavailable> {
-        let unreadable = |error: io::Error| Unavailable::Unreadable(error.kind());
+        let unreadable = |error: io::Error| match error.kind() {
+            io::ErrorKind::FileTooLarge => Unavailable::LongFile,
+            kind => Unavailable::Unreadable(kind),
+        };
         if !fs::metadata(file).map_err(unreadable)?.is_file() {
             return Err(Unavailable::NotAFile);
         }
-        let most = u64::try_from(MAX_PASSWORD_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-        let mut bytes = Vec::new();
-        File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
-        Ok(bytes)
+        read_file(file, MAX_PASSWORD_BYTES, Duration::ZERO).map_err(unreadable)
     }
 
     fn block_on(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
