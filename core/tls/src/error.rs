@@ -27,7 +27,8 @@ pub enum TlsError {
         /// The file, if it came from one.
         file: Option<PathBuf>,
     },
-    /// A certificate and a private key do not belong together, or one of them cannot be used.
+    /// The client's certificate and its private key do not belong together, or one of them cannot
+    /// be used.
     UnusablePair {
         /// The error of rustls.
         error: rustls::Error,
@@ -94,10 +95,15 @@ impl fmt::Display for TlsError {
             }
             Self::Missing { what, file: Some(file) } => write!(f, "{} has no {what}", file.display()),
             Self::Missing { what, file: None } => write!(f, "the PEM text has no {what}"),
-            Self::UnusablePair { error } => write!(
-                f,
-                "the client's certificate and its private key cannot be used together: {error}; give the two of one pair"
+            Self::UnusablePair { error: rustls::Error::InconsistentKeys(_) } => f.write_str(
+                "the client's certificate and its private key do not belong together: give the two of one pair",
             ),
+            // Before it compares the keys, rustls reads the certificate.
+            Self::UnusablePair { error: error @ rustls::Error::InvalidCertificate(_) } => write!(
+                f,
+                "the client's certificate cannot be used: {error}; it must be an X.509 certificate of version 3"
+            ),
+            Self::UnusablePair { error } => write!(f, "the client's private key cannot be used: {error}"),
             Self::NoRoots => f.write_str(
                 "this system has no trusted root certificates: install them (the package ca-certificates), or name one with cacert=",
             ),
@@ -118,5 +124,50 @@ impl Error for TlsError {
             Self::UnusablePair { error } | Self::UnusableProvider { error } => Some(error),
             Self::Missing { .. } | Self::NoRoots | Self::UnusableName { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tls;
+
+    /// A certificate of version 1 and its key, for this test alone.
+    const OLD: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBGDCBvwIUL9DdXESmFbnrdTcOW1UxokLDzj8wCgYIKoZIzj0EAwIwDjEMMAoG
+A1UEAwwDb2xkMCAXDTI2MTEyODAxMzk1OFoYDzIxMjYxMTA0MDEzOTU4WjAOMQww
+CgYDVQQDDANvbGQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARkst1z4rSzEBcc
+NsntVLS/gpcwqDEjYSc1Lyifc8bziTpD2gPjG6JEF1BbyNcKEHoRdEqL+GL5qdYe
+pJBH4mHTMAoGCCqGSM49BAMCA0gAMEUCIDeBXMKrentbaDmqb1BXU7ZplK9u7Mbu
+nwe3TKD+T9jtAiEAunepKVLopxOA3fSPcKMO5aPp9asl67nWOCRGmAmZh+A=
+-----END CERTIFICATE-----
+";
+    const OLD_KEY: &str = "\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgzKWI7zvw4XqiC3xx
+4lClYS2NxpfV/meBNWjoRm0sOn+hRANCAARkst1z4rSzEBccNsntVLS/gpcwqDEj
+YSc1Lyifc8bziTpD2gPjG6JEF1BbyNcKEHoRdEqL+GL5qdYepJBH4mHT
+-----END PRIVATE KEY-----
+";
+
+    fn said(certificate: &str, key: &str) -> String {
+        let built =
+            Tls::builder().client_pem(certificate.as_bytes(), key.as_bytes()).and_then(|tls| tls.build());
+        built.err().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_client_certificate_of_version_1_is_named_as_the_reason() {
+        let said = said(OLD, OLD_KEY);
+        assert!(said.starts_with("the client's certificate cannot be used: "), "{said}");
+        assert!(said.ends_with("; it must be an X.509 certificate of version 3"), "{said}");
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_named_as_the_reason() {
+        let begin = OLD_KEY.replace("MIGH", "MIGX");
+        let said = said(OLD, &begin);
+        assert!(said.starts_with("the client's private key cannot be used: "), "{said}");
     }
 }
