@@ -62,7 +62,7 @@ async fn stand_for_election(
     office: Arc<Office>,
 ) -> Result<(), RunError<Infallible>> {
     while office.terms().len() < TERMS {
-        // All candidates must use `.fair()`: one that does not is in no queue, and may overtake.
+        // All candidates must use `.fair()`: one that does not is in no queue, and gets few turns.
         locker.lock("leader/rotating").fair().run(|_| office.lead(name)).await?;
     }
     Ok(())

@@ -183,8 +183,10 @@ impl<G> Request<G> {
     /// long as the place is renewed, every third of a second. A release wakes one waiter. A waiter
     /// that dies delays the others by one second at most.
     ///
-    /// Exclusion never depends on the queue. Clients that do not request a fair lock can overtake
-    /// it, and so can other libraries. The [page on waiting](crate::guide::waiting) has more.
+    /// Exclusion never depends on the queue. Clients that do not request a fair lock, and other
+    /// libraries, get few turns beside a busy queue; if they get one, they overtake it. A user
+    /// without the queue's permissions gets an error. The [page on waiting](crate::guide::waiting)
+    /// has more.
     pub fn fair(mut self) -> Self {
         self.fair = true;
         self
