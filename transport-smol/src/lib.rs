@@ -82,7 +82,9 @@ fn spawned(
 /// Returns a locker and its driver, which must be polled, on any executor: sockets and timers
 /// belong to async-io, which serves all executors.
 ///
-/// If the driver is on the same executor as the code that locks, answers stay on one thread.
+/// If the driver is on the same executor as the code that locks, answers stay on one thread. While
+/// nobody polls the driver, no request ends, not even at its timeout. So `wait` needs a driver that
+/// another thread polls.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {
     Driver::open(secured(config), Arc::new(quorlock_host::System::new()), Runtime)
 }

@@ -63,19 +63,25 @@ pub use crate::through::{Through, through};
 
 /// Opens a locker whose driver runs as a task of the present runtime.
 ///
+/// A current-thread runtime runs it only while a thread is in the runtime's `block_on`; meanwhile
+/// no request ends, not even at its timeout.
+///
 /// # Errors
-/// [`OpenError::NoRuntime`] outside a tokio runtime, and [`OpenError::Tls`] if TLS is requested and
-/// cannot be used.
+/// [`OpenError::NoRuntime`] outside a tokio runtime, [`OpenError::IncompleteRuntime`] if the
+/// runtime was built without IO or timers, and [`OpenError::Tls`] if TLS is requested and cannot be
+/// used.
 pub fn open(config: Config) -> Result<Locker, OpenError> {
-    spawned(config, open_with_driver)
+    let runtime = runtime::present()?;
+    runtime::check_sockets()?;
+    spawned(&runtime, config, open_with_driver)
 }
 
-/// Returns a locker whose driver runs as a task of the present runtime.
+/// Returns a locker whose driver runs as a task of the runtime.
 fn spawned(
+    runtime: &tokio::runtime::Handle,
     config: Config,
     open_with_driver: impl FnOnce(Config) -> (Locker, Driver),
 ) -> Result<Locker, OpenError> {
-    let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
     let config = secured(config);
     OpenError::prepare_security(&config)?;
     let (locker, driver) = open_with_driver(config);
@@ -86,7 +92,8 @@ fn spawned(
 /// Returns a locker and its driver, which must be polled, on any task or runtime.
 ///
 /// If the driver is on the same single-threaded executor as the code that locks, answers stay on
-/// one thread.
+/// one thread. While nobody polls the driver, no request ends, not even at its timeout. So `wait`
+/// needs a driver that another thread polls.
 pub fn open_with_driver(config: Config) -> (Locker, Driver) {
     let system = quorlock_host::System::waiting_by(OutsideOfAsync);
     Driver::open(secured(config), Arc::new(system), Runtime)

@@ -2,18 +2,40 @@
 
 use std::future::{Future, ready};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::SocketAddr;
-use std::panic::catch_unwind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::panic::{UnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use quorlock_core::front;
+use quorlock_core::front::{self, OpenError};
 use quorlock_host::{Sink, Wait};
 use tokio::io::{AsyncRead, Interest, ReadBuf};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::{TcpStream, UdpSocket, lookup_host};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep};
+
+/// Returns the present runtime.
+///
+/// # Errors
+/// There is none, or it has no timers.
+pub(crate) fn present() -> Result<Handle, OpenError> {
+    let runtime = Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
+    check("timers", || drop(sleep(Duration::ZERO)))?;
+    Ok(runtime)
+}
+
+/// Checks that the present runtime serves sockets.
+pub(crate) fn check_sockets() -> Result<(), OpenError> {
+    let Ok(socket) = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) else { return Ok(()) };
+    let is_ready = socket.set_nonblocking(true).is_ok();
+    check("IO", || drop(is_ready.then(|| UdpSocket::from_std(socket))))
+}
+
+/// Only tokio knows what a runtime has, and it reports what is missing by a panic.
+fn check(part: &'static str, uses: impl FnOnce() + UnwindSafe) -> Result<(), OpenError> {
+    catch_unwind(uses).map_err(|_| OpenError::IncompleteRuntime(part))
+}
 
 /// The runtime in which the driver is polled.
 #[derive(Clone, Copy)]

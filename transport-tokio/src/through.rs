@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Handle;
 
 use self::clock::InTimeOf;
-use crate::runtime::{OutsideOfAsync, Runtime};
+use crate::runtime::{self, OutsideOfAsync, Runtime};
 
 /// Opens lockers over connections that a connector opens: through a tunnel or a proxy, over vsock,
 /// or in a simulated network.
@@ -162,10 +162,11 @@ where
     /// Opens a locker as [`open`](crate::open) does, over connections of the connector.
     ///
     /// # Errors
-    /// [`OpenError::NoRuntime`] outside a tokio runtime, and [`OpenError::Tls`] if TLS is requested
-    /// and cannot be used.
+    /// [`OpenError::NoRuntime`] outside a tokio runtime, [`OpenError::IncompleteRuntime`] if the
+    /// runtime was built without timers, and [`OpenError::Tls`] if TLS is requested and cannot be
+    /// used.
     pub fn open(self, config: Config) -> Result<Locker, OpenError> {
-        crate::spawned(config, |config| self.open_with_driver(config))
+        crate::spawned(&runtime::present()?, config, |config| self.open_with_driver(config))
     }
 
     /// Returns a locker and its driver, like [`open_with_driver`](crate::open_with_driver), over

@@ -12,6 +12,9 @@ use crate::protocol::{Config, TlsFault};
 pub enum OpenError {
     /// There is no async runtime to run the driver on.
     NoRuntime,
+    /// The async runtime was built without the timers or the IO that a driver needs. It names what
+    /// is missing.
+    IncompleteRuntime(&'static str),
     /// Something that TLS to the masters needs is missing or unusable.
     Tls(Box<dyn Error + Send + Sync>),
     /// The operating system provided no thread, or no way to wait for sockets.
@@ -39,6 +42,7 @@ impl OpenError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NoRuntime => "no_runtime",
+            Self::IncompleteRuntime(_) => "incomplete_runtime",
             Self::Tls(_) => "tls",
             Self::System(_) => "system",
         }
@@ -51,6 +55,9 @@ impl fmt::Display for OpenError {
             Self::NoRuntime => f.write_str(
                 "there is no async runtime here; call `open` inside of one, or use `open_with_driver`",
             ),
+            Self::IncompleteRuntime(part) => {
+                write!(f, "the async runtime here has no {part}: call `enable_all` on its builder")
+            }
             Self::Tls(error) => write!(f, "TLS cannot be used: {error}"),
             Self::System(error) => {
                 write!(f, "could not start a thread, or could not wait for sockets: {error}")
@@ -62,7 +69,7 @@ impl fmt::Display for OpenError {
 impl Error for OpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::NoRuntime => None,
+            Self::NoRuntime | Self::IncompleteRuntime(_) => None,
             Self::Tls(error) => Some(&**error),
             Self::System(error) => Some(error),
         }

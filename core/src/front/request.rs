@@ -115,6 +115,10 @@ impl<G> Request<G> {
     ///
     /// Zero is a single try, as with [`Locker::try_lock`](super::Locker::try_lock): its only round
     /// is not cut short.
+    ///
+    /// The driver ends the wait. So the request does not end, whatever its timeout, while nobody
+    /// polls the driver: one from `open_with_driver` that runs on no executor, or one on a
+    /// current-thread runtime of tokio while no thread is in its `block_on`.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
