@@ -62,6 +62,14 @@ fn a_file_that_cannot_be_read_is_named() {
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     says(&["status", JOB], "is not a regular file");
+    says(&["doctor"], "is not a regular file");
+}
+
+#[test]
+fn doctor_reads_no_password_from_a_device_without_an_end() {
+    let (_masters, urls) = masters(Path::new("/dev/zero"));
+    let told = call(&urls, &["doctor"]);
+    assert!(told.out.contains("the password file /dev/zero is not a regular file"), "{}", told.out);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Signals that reach `quorlock` itself.
 
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use quorlock_tests::{Calls, eventually, masters};
 use rustix::process::Signal;
 
 use crate::binary;
-use crate::running::{HOLD, JOB, Running, SHOW, SOON, assert_free, start};
+use crate::running::{HOLD, JOB, Running, SHOW, SOON, assert_free, start, start_over};
 
 /// The signals that end a process, without those that the process that started the tests had
 /// ignored, as `nohup` does: ignored signals stay ignored, so such runs cannot test them.
@@ -31,6 +32,26 @@ fn a_signal_goes_on_to_the_command_and_the_lock_is_released_behind_it() {
 
         assert_eq!((ended.code, ended.err.as_str()), (Some(128 + signal.as_raw()), ""), "{signal:?}");
         assert_free(&masters);
+    }
+}
+
+/// Nothing answers at the master's address: its certificates are read first.
+#[test]
+fn a_pipe_of_certificates_without_a_writer_ends_with_an_error_and_swallows_no_signal() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let url = format!("rediss://127.0.0.1:1/?cacert={}", pipe.display());
+    for options in [&[][..], &["-n"]] {
+        let ended = start_over(&[&url], options, &SHOW).end_by_itself();
+        assert_eq!((ended.code, ended.out.as_str()), (Some(64), ""), "{}", ended.err);
+        let said = format!("{} cannot be read for a certificate of an issuer", pipe.display());
+        assert!(ended.err.contains(&said), "{}", ended.err);
+        assert!(ended.err.contains("nothing was written to this pipe"), "{}", ended.err);
+
+        let mut run = start_over(&[&url], options, &SHOW);
+        run.signal(Signal::TERM);
+        eventually(SOON, "the wait ends", || !run.goes_on());
     }
 }
 
@@ -104,7 +125,7 @@ fn a_signal_ends_the_wait_for_masters_that_do_not_answer() {
 #[test]
 fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let masters = masters(3);
-    let mut nohup = std::process::Command::new("sh");
+    let mut nohup = Command::new("sh");
     nohup
         .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
         .arg(binary::quorlock())
@@ -130,10 +151,7 @@ const UNEXPECTED: [i32; 7] = [14, 26, 24, 29, 30, 34, 64];
 #[cfg(target_os = "linux")]
 #[track_caller]
 fn send(run: &Running, signal: i32) {
-    let status = std::process::Command::new("sh")
-        .args(["-c", &format!("kill -{signal} {}", run.id())])
-        .status()
-        .unwrap();
+    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {}", run.id())]).status().unwrap();
     assert!(status.success(), "signal {signal}");
 }
 

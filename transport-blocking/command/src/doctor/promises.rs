@@ -141,7 +141,7 @@ fn availability(survey: &Survey) -> Promise {
     let absent: Vec<_> = all
         .filter_map(|(place, (master, answer))| {
             let why = match answer {
-                Err(cause) => Some(cause.to_string()),
+                Err(cause) => Some(cause.at(master).to_string()),
                 Ok(_) => survey.objection(place),
             };
             Some((master.to_string(), why?))

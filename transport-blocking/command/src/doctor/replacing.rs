@@ -174,8 +174,8 @@ fn judge(survey: &Survey, old: &Endpoint, answer: Result<(), Cause>, place: usiz
             | Cause::NoAnswer { .. }
             | Cause::UnknownHost
             | Cause::Sentinel(_)),
-        ) => (None, format!("is not known to be off ({cause})")),
-        Err(cause) => (Some(false), format!("is still on ({cause})")),
+        ) => (None, format!("is not known to be off ({})", cause.at(old))),
+        Err(cause) => (Some(false), format!("is still on ({})", cause.at(old))),
         Ok(()) => (Some(false), "is still on".to_owned()),
     };
     let (mut against, mut not_known) = (Vec::new(), Vec::new());
@@ -248,13 +248,14 @@ fn about_new<'a>(
     longest: Option<Duration>,
     against: &mut Vec<String>,
 ) -> (String, Option<&'a Mark>) {
-    let facts = match survey.answers.get(place) {
-        Some(Ok(facts)) => facts,
-        Some(Err(cause)) => {
+    let facts = match (survey.masters.get(place), survey.answers.get(place)) {
+        (_, Some(Ok(facts))) => facts,
+        (Some(master), Some(Err(cause))) => {
+            let cause = cause.at(master).to_string();
             against.push(format!("the new master has no vote ({cause})"));
-            return (cause.to_string(), None);
+            return (cause, None);
         }
-        None => return (String::new(), None),
+        _ => return (String::new(), None),
     };
     if let Some(objection) = survey.objection(place) {
         // Its marker may be that of a server that is in use.

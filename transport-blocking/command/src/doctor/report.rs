@@ -21,7 +21,7 @@ pub(super) fn text(survey: &Survey, promises: &[Promise]) -> String {
         lines.push(master.to_string());
         let told = match answer {
             Ok(facts) => about(survey, place, facts),
-            Err(cause) => vec![cause.to_string()],
+            Err(cause) => vec![cause.at(master).to_string()],
         };
         lines.extend(told.into_iter().map(|line| format!("  {line}")));
     }
@@ -232,7 +232,9 @@ pub(super) fn json(survey: &Survey, promises: &[Promise]) -> String {
                 address: master.to_string(),
                 ..match answer {
                     Ok(facts) => reported(survey, place, facts),
-                    Err(cause) => MasterReport { error: Some(cause.to_string()), ..Default::default() },
+                    Err(cause) => {
+                        MasterReport { error: Some(cause.at(master).to_string()), ..Default::default() }
+                    }
                 }
             })
             .collect(),
