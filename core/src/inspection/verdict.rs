@@ -121,12 +121,12 @@ pub(super) fn of(told: &[Option<Told<'_>>], quorum: Quorum) -> (Verdict, Vec<Opt
                 known.telling += usize::from(sharers.is_some());
             }
             wanted_on += usize::from(sharing.wanted.is_some());
-            let mut is_ours = false;
+            let mut ours = 0;
             for sharer in sharers.unwrap_or_default() {
-                is_ours |= all.note(sharer, true).is_ours;
+                ours += usize::from(all.note(sharer, true).is_ours);
             }
             let (remaining, wanted) = (sharing.remaining, sharing.wanted);
-            KeyState::Shared { sharers: sharers.map(<[_]>::len), is_ours, remaining, wanted }
+            KeyState::Shared { sharers: sharers.map(<[_]>::len), ours, remaining, wanted }
         }
         Some(SaidKey::OtherType) => {
             other_type += 1;
@@ -179,11 +179,13 @@ fn sharing(
 ) -> Option<LockState> {
     let largest = groups.iter_mut().max_by_key(|group| group.lives.len())?;
     let on = largest.lives.len();
-    let (mut sharers, mut is_ours, mut last) = (0, false, None);
+    let (mut sharers, mut ours, mut last) = (0, 0, None);
     for known in known.iter_mut().filter(|known| !known.shared.is_empty()) {
         let mut lives = [known.alone.as_slice(), &known.shared].concat();
         if let Some(left) = last_of_quorum(&mut lives, quorum) {
-            (sharers, is_ours, last) = (sharers + 1, is_ours || known.holder.is_ours, last.max(Some(left)));
+            sharers += 1;
+            ours += usize::from(known.holder.is_ours);
+            last = last.max(Some(left));
         }
     }
     let (sharers, left) = match last {
@@ -191,7 +193,7 @@ fn sharing(
         None if largest.telling < quorum.needed() => (None, last_of_quorum(&mut largest.lives, quorum)?),
         None => return None,
     };
-    Some(LockState::Shared(Sharing { sharers, is_ours, on, remaining: left.remaining(), wanted_on }))
+    Some(LockState::Shared(Sharing { sharers, ours, on, remaining: left.remaining(), wanted_on }))
 }
 
 #[cfg(test)]
@@ -276,8 +278,8 @@ mod tests {
         assert_eq!(sharing(&["ab!", "a", "ca!"]), (Some(1), 3, seconds(1), 2));
         assert_eq!(shared(&["a", "b", "c"]), LockState::Split);
         assert_eq!(shared(&["a", "-", "-"]), LockState::Free);
-        assert!(matches!(shared(&["ao", "o", "-"]), LockState::Shared(Sharing { is_ours: true, .. })));
-        assert!(matches!(shared(&["a", "ao", "a"]), LockState::Shared(Sharing { is_ours: false, .. })));
+        assert!(matches!(shared(&["ao", "o", "-"]), LockState::Shared(Sharing { ours: 1, .. })));
+        assert!(matches!(shared(&["a", "ao", "a"]), LockState::Shared(Sharing { ours: 0, .. })));
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn readers_are_counted_and_the_last_end_is_reported() {
     world.pass(ms(3_000));
     hold_by(&mut world, 0, &read());
     world.pass(ms(1_000));
-    for (node, whose) in [(0, ", of which one is ours, the last"), (1, ", the last")] {
+    for (node, whose) in [(0, ", all of them ours, the last"), (1, ", the last")] {
         let seen = inspect(&mut world, node);
         let told = format!("2 readers{whose} ends in 9 s; on 3 of 3 masters (quorum 2)");
         assert_eq!((seen.to_string(), seen.is_held(), seen.is_ours()), (told, true, node == 0));
@@ -111,6 +111,19 @@ fn readers_are_counted_and_the_last_end_is_reported() {
 }
 
 #[test]
+fn as_many_readers_as_are_ours_are_said_to_be_ours() {
+    let mut world = two_processes();
+    for node in [0, 0, 1] {
+        hold_by(&mut world, node, &read());
+    }
+    for (node, ours) in [(0, "2 are"), (1, "one is")] {
+        let said =
+            format!("3 readers, of which {ours} ours, the last ends in 10 s; on 3 of 3 masters (quorum 2)");
+        assert_eq!(inspect(&mut world, node).to_string(), said);
+    }
+}
+
+#[test]
 fn a_group_is_named_and_a_waiting_writer_is_reported() {
     let mut world = two_processes();
     let group = quorlock_core::Group::new("job:42").unwrap();
@@ -120,7 +133,7 @@ fn a_group_is_named_and_a_waiting_writer_is_reported() {
     let seen = inspect(&mut world, 0);
     assert_eq!(seen.group(), Some(&group));
     let LockState::Shared(sharing) = seen.state() else { panic!("{seen}") };
-    assert_eq!((sharing.sharers, sharing.is_ours), (Some(1), true));
+    assert_eq!((sharing.sharers, sharing.ours), (Some(1), 1));
     assert!(sharing.wanted_on >= 2);
     assert!(seen.to_string().starts_with("1 of group job:42, which is ours, ends in 9."), "{seen}");
     assert!(seen.to_string().ends_with("; a writer waits"), "{seen}");

@@ -39,7 +39,7 @@ pub(crate) fn an_inspection_counts_readers_and_tells_when_the_last_one_ends(tran
     drop(second);
     shared_on_all(&masters, "doc", 1);
     assert!(sharing(&locker, "doc").remaining.is_some_and(|left| left <= TTL / 2));
-    assert!(!sharing(&other, "doc").is_ours);
+    assert_eq!(sharing(&other, "doc").ours, 0);
     drop(first);
     no_key(&masters, "doc");
     assert!(other.inspect("doc").wait().unwrap().is_free());

@@ -77,7 +77,7 @@ impl Inspection {
     pub fn is_ours(&self) -> bool {
         match self.verdict.state {
             LockState::Held(holding) => holding.holder.is_ours,
-            LockState::Shared(sharing) => sharing.is_ours,
+            LockState::Shared(sharing) => sharing.ours > 0,
             _ => false,
         }
     }
@@ -167,14 +167,16 @@ impl fmt::Display for Inspection {
                 let held = if holder.is_ours { "ours" } else { "held by one holder" };
                 write!(f, "{held} on {on} of {all} masters (quorum {needed}), {}", Left(remaining))
             }
-            LockState::Shared(Sharing { sharers, is_ours, on, remaining, wanted_on }) => {
+            LockState::Shared(Sharing { sharers, ours, on, remaining, wanted_on }) => {
                 let readers = Group::READERS;
                 write!(f, "{}", Crowd(self.group().unwrap_or(&readers), sharers))?;
                 let last = if sharers == Some(1) { "it" } else { "the last" };
-                match (is_ours, sharers) {
-                    (false, _) => write!(f, ", {last} ")?,
-                    (true, Some(1)) => write!(f, ", which is ours, ")?,
-                    (true, _) => write!(f, ", of which one is ours, {last} ")?,
+                match (ours, sharers) {
+                    (0, _) => write!(f, ", {last} ")?,
+                    (1, Some(1)) => f.write_str(", which is ours, ")?,
+                    (_, Some(all)) if ours == all => write!(f, ", all of them ours, {last} ")?,
+                    (1, _) => write!(f, ", of which one is ours, {last} ")?,
+                    _ => write!(f, ", of which {ours} are ours, {last} ")?,
                 }
                 match remaining {
                     Some(left) => write!(f, "ends in {}", Span(left))?,
@@ -276,8 +278,8 @@ pub struct Sharing {
     /// How many holders share it; `None` if fewer masters than a quorum let the connection's user
     /// read their clocks (`TIME`). A master names 1,000 at most, so larger numbers are not exact.
     pub sharers: Option<usize>,
-    /// Whether one of them has a token of ours.
-    pub is_ours: bool,
+    /// How many of them have a token of ours.
+    pub ours: usize,
     /// The number of masters where the group has the key.
     pub on: usize,
     /// How long the last holder still has it, unless the lock is renewed or released; `None` if it

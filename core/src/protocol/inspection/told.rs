@@ -80,8 +80,8 @@ pub enum KeyState {
         /// How many holders have an entry that has not ended; `None` if the connection's user may
         /// not read the entries. A master names 1,000 at most.
         sharers: Option<usize>,
-        /// Whether one of them has a token of ours.
-        is_ours: bool,
+        /// How many of them have a token of ours.
+        ours: usize,
         /// The remaining life of the key, which is that of the last entry. `None` if it never
         /// expires.
         remaining: Option<Duration>,

@@ -136,9 +136,13 @@ fn words(answer: &MasterAnswer) -> String {
     let key = match answer.key {
         KeyState::Free => "free".to_owned(),
         KeyState::Held { holder, remaining } => format!("{}, {}", called(holder), left(remaining)),
-        KeyState::Shared { sharers, is_ours, remaining, wanted } => {
+        KeyState::Shared { sharers, ours, remaining, wanted } => {
             let who = crowd(answer.group.as_ref(), sharers);
-            let ours = if is_ours { " (ours)" } else { "" };
+            let ours = match ours {
+                0 => String::new(),
+                _ if sharers == Some(ours) => " (ours)".to_owned(),
+                _ => format!(" ({ours} of them ours)"),
+            };
             let waits = if wanted.is_some() { "; a writer waits" } else { "" };
             format!("{who}{ours}, {}{waits}", left(remaining))
         }
@@ -270,8 +274,8 @@ fn master_report(
         Some(KeyState::Held { holder, remaining }) => {
             (Some("held"), Some(holder), holder.is_ours(), remaining, None)
         }
-        Some(KeyState::Shared { sharers, is_ours, remaining, .. }) => {
-            (Some("shared"), None, is_ours, remaining, sharers)
+        Some(KeyState::Shared { sharers, ours, remaining, .. }) => {
+            (Some("shared"), None, ours > 0, remaining, sharers)
         }
         Some(KeyState::OtherType) => (Some("other_type"), None, false, None, None),
         _ => (None, None, false, None, None),
