@@ -24,6 +24,8 @@ pub enum EndpointError {
     EmptyHost,
     /// The host is neither a name nor an IP address, or is an IPv6 address without its brackets.
     BadHost,
+    /// The host is an IPv6 address with a zone, such as `fe80::1%eth0`.
+    Zone,
     /// The port is not a number from 1 to 65535.
     BadPort,
     /// The database is not a number from 0 to 65535.
@@ -77,6 +79,7 @@ impl EndpointError {
             Self::MissingFile => "missing_file",
             Self::EmptyHost => "empty_host",
             Self::BadHost => "bad_host",
+            Self::Zone => "zone",
             Self::BadPort => "bad_port",
             Self::BadDatabase => "bad_database",
             Self::BadEscape => "bad_escape",
@@ -115,6 +118,10 @@ impl fmt::Display for EndpointError {
             Self::MissingFile => "the name of a file is missing after cacert=, cert= or key=",
             Self::EmptyHost => "the host is missing: write redis://host:port",
             Self::BadHost => "the host is not a name or an IP address; write an IPv6 address in brackets, as in redis://[::1]:6379",
+            Self::Zone => {
+                "an IPv6 address with a zone, as in fe80::1%eth0, is valid on one machine only and cannot be used: \
+                 write a name, or an address without a zone"
+            }
             Self::BadPort => "the port is not a number from 1 to 65535",
             Self::BadDatabase => "the database is not a number from 0 to 65535, as in redis://host/2",
             Self::BadEscape => "a % is not followed by two hexadecimal digits of a UTF-8 text; write % itself as %25",

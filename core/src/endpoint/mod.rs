@@ -93,8 +93,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`EndpointError::EmptyHost`], [`EndpointError::BadHost`], or [`EndpointError::BadPort`] for
-    /// port 0.
+    /// [`EndpointError::EmptyHost`], [`EndpointError::BadHost`], [`EndpointError::Zone`], or
+    /// [`EndpointError::BadPort`] for port 0.
     pub fn tcp(host: &str, port: u16) -> Result<Self, EndpointError> {
         Address::tcp(host, port).map(Self::at)
     }

@@ -258,7 +258,11 @@ pub(super) fn host(text: &str) -> Result<String, EndpointError> {
     }
     let bracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let plain = |character: char| character.is_alphanumeric() || "-._".contains(character);
-    match bracketed.unwrap_or(text).parse::<Ipv6Addr>() {
+    let address = bracketed.unwrap_or(text);
+    if address.split_once('%').is_some_and(|(address, _)| address.parse::<Ipv6Addr>().is_ok()) {
+        return Err(EndpointError::Zone);
+    }
+    match address.parse::<Ipv6Addr>() {
         Ok(address) => Ok(address.to_string()),
         Err(_) if text.chars().all(plain) => Ok(text.to_owned()),
         Err(_) => Err(EndpointError::BadHost),

@@ -128,6 +128,9 @@ fn each_mistake_has_its_own_error() {
         ("redis://[::1", BadHost),
         ("redis://[a]", BadHost),
         ("redis://[::1]x", BadHost),
+        ("redis://[fe80::1%eth0]:6379", Zone),
+        ("rediss://[fe80::1%25eth0]", Zone),
+        ("redis+cluster://a,[fe80::1%2]?tag=q0", Zone),
         ("redis://a:", BadPort),
         ("redis://a:0", BadPort),
         ("redis://a:+1", BadPort),
@@ -208,6 +211,7 @@ fn an_endpoint_is_also_built_from_its_parts() {
     assert_eq!(Endpoint::tcp("", 1), Err(EndpointError::EmptyHost));
     assert_eq!(Endpoint::tcp("a", 0), Err(EndpointError::BadPort));
     assert_eq!(Endpoint::tcp("a:1", 1), Err(EndpointError::BadHost));
+    assert_eq!(Endpoint::tcp("fe80::1%eth0", 1), Err(EndpointError::Zone));
     assert_eq!(Endpoint::unix(""), Err(EndpointError::MissingPath));
     assert_eq!(Endpoint::try_from("redis://a"), Endpoint::tcp("a", 6379));
 }
