@@ -121,7 +121,7 @@ pub use protocol::{
     Acquire, AcquireError, Ballot, BootstrapError, Cause, Channel, ChannelFacts, ChannelState, ClusterFault,
     Config, ConfigBuilder, ConfigError, Credentials, Decision, Deletion, Entropy, EntropyFailed, Event,
     EvictionPolicy, ExtendError, ExtensionId, FencingToken, Fleet, ForceReleaseError, ForceReleased, Group,
-    Holder, Holding, InspectError, Inspection, KeyState, LockId, LockState, LossCause, MasterAnswer,
+    Holder, Holding, InspectError, Inspection, IoFault, KeyState, LockId, LockState, LossCause, MasterAnswer,
     MasterId, Missing, Mode, PermitsAnswer, QueuePlace, Quorum, ReleaseOutcome, Resource, Resumption,
     Security, SemaphoreInspection, SentinelFault, ServerFacts, Sharing, Standing, Target, Targets, TlsFault,
     Token, TooManyLocks, Ttl, Unavailable, Vote,

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use quorlock_core::front::Locker;
-use quorlock_core::{AcquireError, Cause, Config, ConfigBuilder, MasterState};
+use quorlock_core::{AcquireError, Cause, Config, ConfigBuilder, IoFault, MasterState};
 use quorlock_tests::{
     Certificates, Fleet, RedisServer, Transport, Tunnel, eventually, eventually_equals, masters,
 };
@@ -82,7 +82,7 @@ fn a_name_that_the_tunnel_does_not_know_is_a_refused_connection(transport: &Tran
     let tunnel = tunnel(&masters[..2]);
     let locker = transport.open_through(tunnel.address(), patient(urls(&masters)).build().unwrap());
     locker.lock("job").wait().unwrap().release().wait().unwrap();
-    let refused = Cause::Connect(ErrorKind::ConnectionRefused);
+    let refused = Cause::Connect(IoFault::new(ErrorKind::ConnectionRefused));
     eventually_equals(SOON, "it is told", MasterState::Down(refused), || state(&locker, 2));
     assert_eq!(refused.to_string(), "connection refused");
 }

@@ -19,7 +19,7 @@ use crate::socket::Socket;
 /// A connection that is being opened.
 pub(crate) enum Connecting {
     /// The system's resolver blocks, so it is called on a separate thread.
-    Resolving(Receiver<Vec<SocketAddr>>, Addresses),
+    Resolving(Receiver<io::Result<Vec<SocketAddr>>>, Addresses),
     Dialing(Dialing),
     /// A connector of the caller has been called.
     Calling(Call),
@@ -78,7 +78,8 @@ impl Connecting {
     pub(crate) fn advance(&mut self, registry: &Registry, token: Token) -> Option<Opened> {
         if let Self::Resolving(answer, addresses) = self {
             let resolved = match answer.try_recv() {
-                Ok(resolved) => resolved,
+                Ok(Ok(resolved)) => resolved,
+                Ok(Err(error)) => return Some(Err(Cause::unresolved(&error))),
                 Err(TryRecvError::Empty) => return None,
                 Err(TryRecvError::Disconnected) => Vec::new(),
             };
@@ -171,16 +172,19 @@ impl Dialing {
     }
 }
 
-fn resolve(host: String, port: u16, waker: Waker) -> Receiver<Vec<SocketAddr>> {
+fn resolve(host: String, port: u16, waker: Waker) -> Receiver<io::Result<Vec<SocketAddr>>> {
     let (tell, answer) = mpsc::channel();
+    let without_thread = tell.clone();
     let resolver = thread::Builder::new().name("quorlock-resolve".into());
     let resolver = resolver.spawn(move || {
-        let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+        let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
         // This fails if the attempt has been abandoned meanwhile.
         let _ = tell.send(addresses);
         waker.wake();
     });
-    // Without a thread the sender is dropped, as if the name had no address.
-    drop(resolver);
+    if let Err(error) = resolver {
+        // The receiver is still here.
+        let _ = without_thread.send(Err(error));
+    }
     answer
 }

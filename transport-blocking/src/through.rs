@@ -82,7 +82,7 @@ use crate::socket::Socket;
 /// times `connect_timeout`, or after the longest `reconnect_delay` if that is longer. A socket that
 /// a call returns later is dropped.
 ///
-/// *Errors* count like errors of a socket. Only their [`io::ErrorKind`] is kept, because an
+/// *Errors* count like errors of a socket. Only their kind and the system's code are kept, because an
 /// error's text may contain a secret: in [`Cause::Connect`], in [`Cause::Closed`], or, before the
 /// master has answered anything, in [`Cause::HungUp`](quorlock_core::Cause::HungUp). A panic of the
 /// connector or of its socket is [`Cause::ConnectorPanicked`]. The next opening follows after the

@@ -79,7 +79,7 @@ use crate::runtime::Runtime;
 /// is given up for another one. That is after four times `connect_timeout`, or after the longest
 /// `reconnect_delay` if that is longer.
 ///
-/// *Errors* count like errors of a socket. Only their [`io::ErrorKind`] is kept, because an
+/// *Errors* count like errors of a socket. Only their kind and the system's code are kept, because an
 /// error's text may contain a secret: in [`Cause::Connect`](quorlock_core::Cause::Connect), in
 /// [`Cause::Closed`](quorlock_core::Cause::Closed), or, before the master has answered anything, in
 /// [`Cause::HungUp`](quorlock_core::Cause::HungUp). A panic of the connector or of its stream is

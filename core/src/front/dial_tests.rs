@@ -5,9 +5,10 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use super::*;
+use crate::protocol::IoFault;
 
 const TIMEOUT: Duration = Duration::from_millis(200);
-const REFUSED: Cause = Cause::Connect(io::ErrorKind::ConnectionRefused);
+const REFUSED: Cause = Cause::Connect(IoFault::new(io::ErrorKind::ConnectionRefused));
 
 fn addresses() -> Addresses {
     let config = Config::builder(["redis://a"]).connect_timeout(TIMEOUT);

@@ -332,7 +332,8 @@ impl<S: Socket> Master<S> {
 async fn open<R: Runtime>(runtime: R, address: Address, addresses: Addresses) -> Result<R::Socket, Cause> {
     match address {
         Address::Tcp { host, port } => {
-            let resolved = runtime.clone().resolve(host, port).await.map_err(|_| Cause::UnknownHost)?;
+            let resolved =
+                runtime.clone().resolve(host, port).await.map_err(|error| Cause::unresolved(&error))?;
             let dial = addresses.dial(resolved);
             dial.race(|address| runtime.clone().connect(address), |span| runtime.sleep(span)).await
         }

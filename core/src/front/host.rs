@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::protocol::{EntropyFailed, Unavailable};
+use crate::protocol::{EntropyFailed, IoFault, Unavailable};
 use crate::time::Instant;
 
 /// No server takes a longer password: before a login, Redis and Valkey accept no argument longer
@@ -52,7 +52,7 @@ pub trait Host: Send + Sync + 'static {
     /// Why it cannot be read. A host that reads no files does not support password files.
     fn read_password(&self, file: &Path) -> Result<Vec<u8>, Unavailable> {
         let _ = file;
-        Err(Unavailable::Unreadable(io::ErrorKind::Unsupported))
+        Err(Unavailable::Unreadable(IoFault::new(io::ErrorKind::Unsupported)))
     }
 
     /// Blocks the calling thread until `poll` is ready. `poll` is called once at first, and again

@@ -1,9 +1,10 @@
 //! Logins that change over time: what provides them, and why there may be none.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::{fmt, io};
 
+use super::IoFault;
 use crate::endpoint::{Endpoint, Login};
 
 /// Provides the user and the password for each login: for credentials that change, such as the
@@ -63,7 +64,7 @@ pub enum Unavailable {
     /// [`Credentials`] panicked.
     Panicked,
     /// The system denied reading the password file.
-    Unreadable(io::ErrorKind),
+    Unreadable(IoFault),
     /// The path of the password file does not lead to a regular file.
     NotAFile,
     /// The password file is empty, apart from a line end.
@@ -81,7 +82,7 @@ impl Unavailable {
         match self {
             Self::Because(reason) => write!(f, "no login: {reason}"),
             Self::Panicked => f.write_str("no login: the provider of credentials panicked"),
-            Self::Unreadable(kind) => write!(f, "no login: the password file{file} cannot be read: {kind}"),
+            Self::Unreadable(fault) => write!(f, "no login: the password file{file} cannot be read: {fault}"),
             Self::NotAFile => write!(f, "no login: the password file{file} is not a regular file"),
             Self::EmptyFile => write!(f, "no login: the password file{file} is empty"),
             Self::LongFile => write!(f, "no login: the password file{file} is larger than 16 KiB"),
@@ -110,11 +111,13 @@ impl fmt::Debug for Provider {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]
     fn each_reason_says_what_is_wrong_and_where() {
-        let denied = Unavailable::Unreadable(io::ErrorKind::PermissionDenied);
+        let denied = Unavailable::Unreadable(IoFault::new(io::ErrorKind::PermissionDenied));
         for (reason, says) in [
             (Unavailable::Because("no token yet"), "no login: no token yet"),
             (Unavailable::Panicked, "no login: the provider of credentials panicked"),

@@ -19,6 +19,7 @@ mod fleet;
 mod force_release;
 mod group;
 mod inspection;
+mod io_fault;
 mod masters;
 mod missing;
 mod outcome;
@@ -58,6 +59,7 @@ pub use inspection::{
     SemaphoreInspection, ServerFacts, Sharing, Standing,
 };
 pub(crate) use inspection::{Marker, Verdict};
+pub use io_fault::IoFault;
 pub(crate) use masters::MasterSet;
 pub use masters::{Decision, MasterId, Quorum};
 pub use missing::Missing;

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::units::Span;
-use super::{ClusterFault, EvictionPolicy, Fleet, MasterId, SentinelFault, TlsFault, Unavailable};
+use super::{ClusterFault, EvictionPolicy, Fleet, IoFault, MasterId, SentinelFault, TlsFault, Unavailable};
 use crate::endpoint::Endpoint;
 use crate::wire::{ServerError, WireFault};
 
@@ -61,7 +61,7 @@ pub enum Cause {
     /// The encrypted connection could not be opened, or failed.
     Tls(TlsFault),
     /// The system refused the connection or ended it.
-    Connect(io::ErrorKind),
+    Connect(IoFault),
     /// The caller's own connector panicked, or its stream did.
     ConnectorPanicked,
     /// The host name has no address.
@@ -174,12 +174,18 @@ impl From<&io::Error> for Cause {
             | io::ErrorKind::BrokenPipe
             | io::ErrorKind::UnexpectedEof
             | io::ErrorKind::WriteZero => Self::Closed,
-            kind => Self::Connect(kind),
+            _ => Self::Connect(error.into()),
         }
     }
 }
 
 impl Cause {
+    /// Returns the cause of a name that the system's resolver gave no address for. Errors of the
+    /// system itself, such as too many open files, say nothing about the name.
+    pub fn unresolved(error: &io::Error) -> Self {
+        if error.raw_os_error().is_some() { Self::from(error) } else { Self::UnknownHost }
+    }
+
     /// Returns whether only a configuration change can solve it, here or on the server.
     pub fn is_configuration(self) -> bool {
         match self {
@@ -221,9 +227,11 @@ impl Cause {
             Self::Tls(fault) => write!(f, "{fault}"),
             Self::Sentinel(fault) => write!(f, "{fault}"),
             Self::Cluster(fault) => write!(f, "{fault}"),
-            Self::Connect(io::ErrorKind::ConnectionRefused) => f.write_str("connection refused"),
-            Self::Connect(io::ErrorKind::NotFound) => f.write_str("no such socket"),
-            Self::Connect(kind) => write!(f, "no connection: {kind}"),
+            Self::Connect(fault) => match fault.kind() {
+                io::ErrorKind::ConnectionRefused => f.write_str("connection refused"),
+                io::ErrorKind::NotFound => f.write_str("no such socket"),
+                _ => write!(f, "no connection: {fault}"),
+            },
             Self::ConnectorPanicked => f.write_str("no connection: its connector panicked"),
             Self::UnknownHost => f.write_str("host name not found"),
             Self::Closed => f.write_str("connection closed"),
@@ -323,9 +331,9 @@ mod tests {
         for (cause, said) in [
             (Cause::NoAnswer { waited }, "no answer in 50 ms"),
             (Cause::NoConnection { waited }, "no connection in 50 ms"),
-            (Cause::Connect(io::ErrorKind::ConnectionRefused), "connection refused"),
-            (Cause::Connect(io::ErrorKind::NotFound), "no such socket"),
-            (Cause::Connect(io::ErrorKind::TimedOut), "no connection: timed out"),
+            (Cause::Connect(IoFault::new(io::ErrorKind::ConnectionRefused)), "connection refused"),
+            (Cause::Connect(IoFault::new(io::ErrorKind::NotFound)), "no such socket"),
+            (Cause::Connect(IoFault::new(io::ErrorKind::TimedOut)), "no connection: timed out"),
             (Cause::ConnectorPanicked, "no connection: its connector panicked"),
             (Cause::UnknownHost, "host name not found"),
             (Cause::Closed, "connection closed"),
@@ -399,6 +407,19 @@ mod tests {
             assert_eq!(cause(gone), Cause::Closed);
         }
         let kind = io::ErrorKind::ConnectionRefused;
-        assert_eq!(cause(kind), Cause::Connect(kind));
+        assert_eq!(cause(kind), Cause::Connect(IoFault::new(kind)));
+    }
+
+    #[test]
+    fn a_system_error_without_a_kind_of_its_own_keeps_the_text_of_the_system() {
+        let too_many_files = io::Error::from_raw_os_error(24);
+        let text = too_many_files.to_string();
+        assert_ne!(text, "uncategorized error");
+        assert_eq!(Cause::from(&too_many_files).to_string(), format!("no connection: {text}"));
+        assert_eq!(Cause::unresolved(&too_many_files), Cause::from(&too_many_files));
+        let no_such_name = io::Error::other("failed to lookup address information");
+        assert_eq!(Cause::unresolved(&no_such_name), Cause::UnknownHost);
+        let unreadable = Unavailable::Unreadable(IoFault::from(&too_many_files));
+        assert_eq!(unreadable.to_string(), format!("no login: the password file cannot be read: {text}"));
     }
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::{Driver, Locker, Stream};
-use quorlock_core::{Address, Cause, Config, MasterState};
+use quorlock_core::{Address, Cause, Config, IoFault, MasterState};
 use quorlock_sim::{Flow, Master, Session};
 
 use super::on_a_runtime::{World, turn};
@@ -157,7 +157,7 @@ fn a_connector_is_asked_once_for_each_opening_and_knows_no_password() {
     connector.seen().does = Does::Refuses;
     let (world, locker, mut driver) = connector.open();
     turns(&mut driver);
-    assert_eq!(state(&locker), MasterState::Down(Cause::Connect(ErrorKind::ConnectionRefused)));
+    assert_eq!(state(&locker), MasterState::Down(Cause::Connect(IoFault::new(ErrorKind::ConnectionRefused))));
     assert_eq!(connector.asked(), ["behind.the.tunnel:7000"]);
 
     connector.seen().does = Does::Connects;

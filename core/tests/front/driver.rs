@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorlock_core::front::{Demand, Host, Locker, Port};
-use quorlock_core::{Cause, Channel, Config, EntropyFailed, Instant, MasterId, Unavailable};
+use quorlock_core::{Cause, Channel, Config, EntropyFailed, Instant, IoFault, MasterId, Unavailable};
 use quorlock_sim::{Master, Session};
 
 use super::toy_channel::Side;
@@ -249,7 +249,11 @@ impl Driver {
                     wire.manner
                 };
                 if manner == Manner::Unreachable {
-                    port.closed(master, generation, Cause::Connect(io::ErrorKind::NetworkUnreachable));
+                    port.closed(
+                        master,
+                        generation,
+                        Cause::Connect(IoFault::new(io::ErrorKind::NetworkUnreachable)),
+                    );
                 } else {
                     port.opened(master, generation, Sink { driver: driver(), place: master.index() });
                 }
@@ -286,7 +290,7 @@ impl Host for Driver {
 
     fn read_password(&self, _: &Path) -> Result<Vec<u8>, Unavailable> {
         let bytes = self.file.lock().unwrap().clone();
-        bytes.ok_or(Unavailable::Unreadable(io::ErrorKind::Unsupported))
+        bytes.ok_or(Unavailable::Unreadable(IoFault::new(io::ErrorKind::Unsupported)))
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {

@@ -4,8 +4,8 @@ use std::io;
 use std::ops::RangeInclusive;
 
 use quorlock_core::{
-    AcquireError, Cause, Config, ConfigBuilder, Event, ExtendError, LossCause, MasterState, Resource, Ttl,
-    WireFault,
+    AcquireError, Cause, Config, ConfigBuilder, Event, ExtendError, IoFault, LossCause, MasterState,
+    Resource, Ttl, WireFault,
 };
 
 use super::world::{Flow, World, ms, one_try, settings, wanted};
@@ -218,7 +218,7 @@ fn errors_of_sockets_are_distinguished_by_the_side_that_ended_them() {
         assert_eq!(Cause::from(&io::Error::from(kind)), Cause::Closed);
     }
     let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-    assert_eq!(Cause::from(&refused), Cause::Connect(io::ErrorKind::ConnectionRefused));
+    assert_eq!(Cause::from(&refused), Cause::Connect(IoFault::new(io::ErrorKind::ConnectionRefused)));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_missing_socket_and_a_replica_are_named() {
     world.pump();
     let generation = world.generation(0);
     let (id, now) = (world.id(0), world.now);
-    let missing = Cause::Connect(io::ErrorKind::NotFound);
+    let missing = Cause::Connect(IoFault::new(io::ErrorKind::NotFound));
     world.nodes[0].machine.closed(id, generation, missing, now);
     let state = world.nodes[0].machine.masters().next().unwrap().1;
     assert_eq!(state, MasterState::Down(missing));

@@ -7,7 +7,9 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use quorlock_core::{Acquire, Cause, Config, Instant, LockId, Machine, MasterState, Output, Resource, Ttl};
+use quorlock_core::{
+    Acquire, Cause, Config, Instant, IoFault, LockId, Machine, MasterState, Output, Resource, Ttl,
+};
 use quorlock_sim::{Flow, Master};
 
 use super::events::Ledger;
@@ -370,8 +372,8 @@ impl World {
 fn cause(number: u8) -> Cause {
     match number % 4 {
         0 => Cause::Closed,
-        1 => Cause::Connect(ErrorKind::ConnectionRefused),
-        2 => Cause::Connect(ErrorKind::NetworkUnreachable),
+        1 => Cause::Connect(IoFault::new(ErrorKind::ConnectionRefused)),
+        2 => Cause::Connect(IoFault::new(ErrorKind::NetworkUnreachable)),
         _ => Cause::UnknownHost,
     }
 }

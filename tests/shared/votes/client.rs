@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use quorlock_core::{
-    Acquire, Cause, Config, Entropy, EntropyFailed, Event, Instant, LockId, Machine, MasterId, Output,
+    Acquire, Cause, Config, Entropy, EntropyFailed, Event, Instant, IoFault, LockId, Machine, MasterId,
+    Output,
 };
 
 /// How many places for a master there are. Two of them are a quorum.
@@ -103,7 +104,7 @@ impl<S: Site> Client<S> {
                         self.links.push(Link { master, seat, generation, line, held: Vec::new() });
                         self.machine.connected(master, generation, now);
                     } else {
-                        let refused = Cause::Connect(std::io::ErrorKind::ConnectionRefused);
+                        let refused = Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused));
                         self.machine.closed(master, generation, refused, now);
                     }
                 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quorlock_core::front::{Host, MAX_PASSWORD_BYTES};
-use quorlock_core::{EntropyFailed, Instant, Unavailable};
+use quorlock_core::{EntropyFailed, Instant, IoFault, Unavailable};
 
 use crate::files::read_file;
 use crate::wait::{Park, Wait};
@@ -84,7 +84,7 @@ impl<W: Wait> Host for System<W> {
     fn read_password(&self, file: &Path) -> Result<Vec<u8>, Unavailable> {
         let unreadable = |error: io::Error| match error.kind() {
             io::ErrorKind::FileTooLarge => Unavailable::LongFile,
-            kind => Unavailable::Unreadable(kind),
+            _ => Unavailable::Unreadable(IoFault::from(&error)),
         };
         if !fs::metadata(file).map_err(unreadable)?.is_file() {
             return Err(Unavailable::NotAFile);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_core::{Address, Cause};
+use quorlock_core::{Address, Cause, IoFault};
 
 use super::event::Event;
 use super::link::{Link, LinkId, Unread};
@@ -27,7 +27,10 @@ impl State {
             Event::Knock(link) => self.knock(link),
             Event::Accepted(link) => self.client_accepted(link),
             Event::Refused(link) => {
-                self.client_learns_end(link, Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+                self.client_learns_end(
+                    link,
+                    Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused)),
+                );
             }
             Event::Up(link, bytes) => self.master_receives(link, Unread::Bytes(bytes)),
             Event::UpEnd(link) => self.master_receives(link, Unread::End),

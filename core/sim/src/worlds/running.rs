@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use quorlock_core::front::{Demand, Host, Port};
 use quorlock_core::internals::each_guard;
-use quorlock_core::{Cause, Config, EntropyFailed, Instant, MasterId};
+use quorlock_core::{Cause, Config, EntropyFailed, Instant, IoFault, MasterId};
 
 use super::client::{Client, SharedState, lock};
 use super::link::LinkId;
@@ -194,7 +194,11 @@ impl Process {
                     let is_sent = server.is_some_and(|server| state.connect(self.number, server, generation));
                     drop(state);
                     if !is_sent {
-                        port.closed(master, generation, Cause::Connect(io::ErrorKind::NetworkUnreachable));
+                        port.closed(
+                            master,
+                            generation,
+                            Cause::Connect(IoFault::new(io::ErrorKind::NetworkUnreachable)),
+                        );
                     }
                 }
                 Demand::Close { master, generation } => {

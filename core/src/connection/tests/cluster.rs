@@ -3,7 +3,7 @@
 use super::discovery::Guided;
 use super::*;
 use crate::connection::News;
-use crate::protocol::ClusterFault;
+use crate::protocol::{ClusterFault, IoFault};
 
 const URL: &str = "redis+cluster://a:1,b:2?tag=q0&failover=durable";
 
@@ -74,12 +74,12 @@ fn nodes_that_do_not_own_the_slot_redirect_to_its_owner() {
     guided.0.hear(b":1\r\n");
     guided.fails(Cause::Closed);
     assert_eq!(guided.told(), ["close 3", "open 4 c:4"]);
-    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    guided.fails(Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused)));
     assert_eq!(guided.told(), ["close 4", "open 5 a:1"]);
 }
 
 fn refused() -> Cause {
-    Cause::Connect(std::io::ErrorKind::ConnectionRefused)
+    Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused))
 }
 
 /// The owner, c, is lost. Two other nodes are from the URL, and one was learned.

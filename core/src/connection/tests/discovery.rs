@@ -1,7 +1,7 @@
 //! A master that is discovered by asking sentinels.
 
 use super::*;
-use crate::protocol::SentinelFault;
+use crate::protocol::{IoFault, SentinelFault};
 use crate::wire::{Script, ServerError};
 
 /// A connection whose opening was requested, and its driver's tasks.
@@ -114,7 +114,7 @@ fn the_next_sentinel_is_asked_if_one_does_not_know_the_group_or_is_down() {
     // The request waits for the answer of the next sentinel.
     assert_eq!((guided.fault(), guided.0.answered().len()), (None, 0));
 
-    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    guided.fails(Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused)));
     // All have been asked: the fault is reported, and after a pause they are asked again.
     assert!(matches!(guided.fault(), Some(Cause::Connect(_))));
     assert_eq!((guided.told(), guided.0.answered().len()), (vec!["close 2".to_owned()], 1));
@@ -128,7 +128,7 @@ fn one_sentinel_without_the_group_does_not_hide_that_the_primary_is_down() {
     guided.told();
     guided.named("7");
     guided.told();
-    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    guided.fails(Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused)));
     guided.told();
     guided.stands();
     guided.told();
@@ -140,7 +140,7 @@ fn one_sentinel_without_the_group_does_not_hide_that_the_primary_is_down() {
 fn errors_of_a_search_are_forgotten_once_it_has_found_the_primary() {
     let mut guided = Guided::of_two();
     guided.told();
-    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    guided.fails(Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused)));
     guided.told();
     guided.named("7");
     guided.told();
@@ -242,7 +242,7 @@ fn sentinels_that_another_sentinel_lists_are_asked_too() {
         .0
         .hear(b"*2\r\n*4\r\n$2\r\nip\r\n$3\r\n::1\r\n$4\r\nport\r\n$1\r\n9\r\n*2\r\n$2\r\nip\r\n$1\r\nx\r\n");
     assert_eq!(guided.told(), ["close 1", "open 2 s:7"]);
-    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    guided.fails(Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused)));
     assert_eq!(guided.told(), ["close 2", "open 3 [::1]:9"]);
 }
 
@@ -260,7 +260,7 @@ fn a_sentinel_that_another_one_does_not_reach_is_not_learned() {
     guided.told();
     guided.0.hear(format!("*2\r\n$1\r\ns\r\n$1\r\n7\r\n*3\r\n{listed}").as_bytes());
     guided.told();
-    guided.fails(Cause::Connect(std::io::ErrorKind::ConnectionRefused));
+    guided.fails(Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused)));
     assert_eq!(guided.told(), ["close 2", "open 3 x:6"]);
 }
 
@@ -273,7 +273,7 @@ fn listed(port: usize) -> String {
 
 #[test]
 fn learned_sentinels_that_did_not_help_are_replaced_by_others() {
-    let refused = || Cause::Connect(std::io::ErrorKind::ConnectionRefused);
+    let refused = || Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused));
     let mut guided = Guided::new("redis+sentinel://a/m?failover=durable");
     guided.told();
     let tells = |guided: &mut Guided, ports: std::ops::Range<usize>| {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use quorlock_core::{Cause, Instant, Output};
+use quorlock_core::{Cause, Instant, IoFault, Output};
 use quorlock_sim::Session;
 
 use super::master::{instant, wall_clock};
@@ -130,7 +130,12 @@ impl World {
         if reach == Reach::Accepts {
             machine.connected(id, generation, self.now);
         } else {
-            machine.closed(id, generation, Cause::Connect(ErrorKind::ConnectionRefused), self.now);
+            machine.closed(
+                id,
+                generation,
+                Cause::Connect(IoFault::new(ErrorKind::ConnectionRefused)),
+                self.now,
+            );
         }
         self.drain(node);
         true

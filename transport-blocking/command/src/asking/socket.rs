@@ -29,7 +29,8 @@ fn connect(address: &Address, until: Instant) -> Result<Socket, Cause> {
             UnixStream::connect(path).map(Socket::Unix).map_err(|error| unconnected(&error))
         }
         Address::Tcp { host, port } => {
-            let addresses = (host.as_str(), *port).to_socket_addrs().map_err(|_| Cause::UnknownHost)?;
+            let addresses =
+                (host.as_str(), *port).to_socket_addrs().map_err(|error| Cause::unresolved(&error))?;
             let mut failure = Cause::UnknownHost;
             for address in addresses {
                 let left = until.saturating_duration_since(Instant::now());

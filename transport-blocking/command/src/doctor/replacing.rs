@@ -164,8 +164,10 @@ fn judge(survey: &Survey, old: &Endpoint, answer: Result<(), Cause>, place: usiz
     let wait = longest.map_or_else(|| "the longest TTL".to_owned(), spoken);
     let old_name = old.to_string();
     let (off, said) = match answer {
-        Err(cause @ Cause::Connect(ErrorKind::ConnectionRefused | ErrorKind::NotFound)) => {
-            (Some(true), format!("refuses connections from here ({cause})"))
+        Err(cause @ Cause::Connect(fault))
+            if matches!(fault.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) =>
+        {
+            (Some(true), format!("refuses connections from here ({})", cause.at(old)))
         }
         // Nothing is heard of it, so it may still run and be reached by others.
         Err(
