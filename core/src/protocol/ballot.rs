@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::units::Span;
+use super::units::{ENDLESS, Span};
 use super::{Quorum, Resource, Sentinel, Tally, Targets, Vote};
 use crate::endpoint::Endpoint;
 
@@ -94,13 +94,17 @@ impl fmt::Display for Ballot {
                 Vote::Granted => f.write_str("granted"),
                 Vote::HeldByAnother { remaining, holder } => {
                     f.write_str(self.held_by(holder))?;
-                    remaining.map_or(Ok(()), |remaining| write!(f, " for {}", Span(remaining)))
+                    match remaining {
+                        Some(remaining) => write!(f, " for {}", Span(remaining)),
+                        None => f.write_str(if vote.never_ends() { " (never expires)" } else { "" }),
+                    }
                 }
                 Vote::NotHeld => f.write_str("no longer holds it"),
                 Vote::Failed(cause) => cause.describe(Some(name), &self.masters, f),
             }?;
         }
-        f.write_str(")")
+        f.write_str(")")?;
+        if self.cast().iter().any(|vote| vote.never_ends()) { write!(f, "; {ENDLESS}") } else { Ok(()) }
     }
 }
 
@@ -133,13 +137,21 @@ mod tests {
             (Targets::permit(name(), 4).unwrap(), second, Some(7), "permits held by others for 1 s"),
             (
                 Targets::permit(name(), 4).unwrap(),
-                None,
+                second,
                 Some(Sentinel::WANTED),
-                "permits kept for one that has waited for longer",
+                "permits kept for one that has waited for longer for 1 s",
             ),
         ] {
             let said = said(targets, remaining, holder);
             assert_eq!(said, format!("0 of 1 votes, 1 needed (a:6379 {says})"));
+        }
+        let never = "; Quorlock sets no key that never expires: if no client holds the lock, delete it with `quorlock force-release`";
+        for (targets, says) in [
+            (name().into(), "held by another"),
+            (Targets::permit(name(), 4).unwrap(), "permits held by others"),
+        ] {
+            let said = said(targets, None, Some(7));
+            assert_eq!(said, format!("0 of 1 votes, 1 needed (a:6379 {says} (never expires)){never}"));
         }
     }
 

@@ -1,7 +1,11 @@
-//! The format of time spans in errors: `50 ms`, `4.2 s`, `3 min`, `366 d`.
+//! The format of time spans in errors: `50 ms`, `4.2 s`, `3 min`, `366 d`, and what to do about a
+//! key without an end.
 
 use std::fmt;
 use std::time::Duration;
+
+/// What to do about a key of a lock that never expires: a client that set one may have died.
+pub(crate) const ENDLESS: &str = "Quorlock sets no key that never expires: if no client holds the lock, delete it with `quorlock force-release`";
 
 /// Prints a span as a person would say it, with one decimal at most.
 pub(crate) struct Span(pub(crate) Duration);

@@ -20,8 +20,8 @@ pub enum Vote {
     Granted,
     /// The master's key already has another token.
     HeldByAnother {
-        /// How long that key will live unless it is renewed; `None` if it never expires or the time
-        /// is not known.
+        /// How long that key will live unless it is renewed; `None` if it never expires, or if the
+        /// time is not known: then the holder is not known either.
         remaining: Option<Duration>,
         /// The first eight bytes of the SHA-1 of the other token. They are equal on all masters
         /// where the same holder has the key.
@@ -36,6 +36,12 @@ pub enum Vote {
 impl Vote {
     pub(crate) fn is_refusal(self) -> bool {
         matches!(self, Self::HeldByAnother { .. })
+    }
+
+    /// Whether the other token's key never expires: a master that names the holder also tells how
+    /// long its key lives.
+    pub(crate) fn never_ends(self) -> bool {
+        matches!(self, Self::HeldByAnother { remaining: None, holder: Some(_) })
     }
 }
 

@@ -163,10 +163,16 @@ fn a_free_lock_is_reported_even_if_a_minority_has_a_key() {
 fn a_lock_without_an_expiry_is_reported_as_such() {
     let masters = masters(3);
     masters.iter().for_each(|master| assert!(master.set_nx(JOB, "x")));
-    let expected = "job: held by one holder on 3 of 3 masters (quorum 2), never expires".to_owned();
+    let expected =
+        "job: held by one holder on 3 of 3 masters (quorum 2), never expires; Quorlock sets no key \
+                    that never expires: if no client holds the lock, delete it with `quorlock force-release`"
+            .to_owned();
     assert_eq!(verdict(&masters), (Some(0), expected));
     let json = call(&masters, &["status", "--json", JOB], None);
     assert!(json.out.contains("\"held_on\":3,\"left_ms\":null"), "{}", json.out);
+    let refused = run(&masters, &["-n"], &SHOW).err;
+    let refusal = format!("{} held by another (never expires)", masters[0].address());
+    assert!(refused.contains(&refusal) && refused.contains("`quorlock force-release`"), "{refused}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub use self::permits::{PermitsAnswer, SemaphoreInspection};
 pub(crate) use self::told::Marker;
 pub use self::told::{Holder, KeyState, MasterAnswer, ServerFacts, Standing};
-use super::units::Span;
+use super::units::{ENDLESS, Span};
 use super::{Cause, ConfigError, DRIVER_ENDED, FORKED, Group, Quorum, Resource, TooManyLocks};
 use crate::endpoint::Endpoint;
 
@@ -218,7 +218,7 @@ struct Left(Option<Duration>);
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            None => f.write_str("never expires"),
+            None => write!(f, "never expires; {ENDLESS}"),
             Some(left) => write!(f, "{} left", Span(left)),
         }
     }
