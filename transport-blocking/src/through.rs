@@ -82,11 +82,11 @@ use crate::socket::Socket;
 /// times `connect_timeout`, or after the longest `reconnect_delay` if that is longer. A socket that
 /// a call returns later is dropped.
 ///
-/// *Errors* count like errors of a socket. Only their kind and the system's code are kept, because an
-/// error's text may contain a secret: in [`Cause::Connect`], in [`Cause::Closed`], or, before the
-/// master has answered anything, in [`Cause::HungUp`](quorlock_core::Cause::HungUp). A panic of the
-/// connector or of its socket is [`Cause::ConnectorPanicked`]. The next opening follows after the
-/// usual pause, and the other masters decide meanwhile.
+/// *Errors* count like errors of a socket. Only their kind and the system's code are kept, because
+/// an error's text may contain a secret: in [`Cause::Connect`], in [`Cause::Closed`], or, before
+/// the master has answered anything, in [`Cause::HungUp`](quorlock_core::Cause::HungUp). A panic of
+/// the connector or of its socket is [`Cause::ConnectorPanicked`]. The next opening follows after
+/// the usual pause, and the other masters decide meanwhile.
 ///
 /// *The socket* is made non-blocking. It may have read ahead. The thread that serves the sockets
 /// reads it, and callers write to it on their threads; each write is flushed. It is dropped at the

@@ -78,8 +78,8 @@ use crate::runtime::{self, OutsideOfAsync, Runtime};
 /// is given up for another one. That is after four times `connect_timeout`, or after the longest
 /// `reconnect_delay` if that is longer.
 ///
-/// *Errors* count like errors of a socket. Only their kind and the system's code are kept, because an
-/// error's text may contain a secret: in [`Cause::Connect`](quorlock_core::Cause::Connect), in
+/// *Errors* count like errors of a socket. Only their kind and the system's code are kept, because
+/// an error's text may contain a secret: in [`Cause::Connect`](quorlock_core::Cause::Connect), in
 /// [`Cause::Closed`](quorlock_core::Cause::Closed), or, before the master has answered anything, in
 /// [`Cause::HungUp`](quorlock_core::Cause::HungUp). A panic of the connector or of its stream is
 /// [`Cause::ConnectorPanicked`](quorlock_core::Cause::ConnectorPanicked). The next opening follows

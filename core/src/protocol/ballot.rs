@@ -7,6 +7,9 @@ use super::units::{ENDLESS, Span};
 use super::{Quorum, Resource, Sentinel, Tally, Targets, Vote};
 use crate::endpoint::Endpoint;
 
+/// What to do if the callers ahead include the one that waits.
+const NESTED: &str = "code that asks again for a lock that it holds needs an `Owner`";
+
 /// Every master's answer in the round that decided a command.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ballot {
@@ -82,8 +85,13 @@ impl fmt::Display for Ballot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.callers_ahead {
             0 => {}
-            1 => return f.write_str("another caller in this process holds it or asked for it first"),
-            ahead => return write!(f, "{ahead} other callers in this process hold it or asked for it first"),
+            1 => return write!(f, "another caller in this process holds it or asked for it first; {NESTED}"),
+            ahead => {
+                return write!(
+                    f,
+                    "{ahead} other callers in this process hold it or asked for it first; {NESTED}"
+                );
+            }
         }
         write!(f, "{} of {} votes, {} needed (", self.granted(), self.masters.len(), self.needed())?;
         for (place, (name, vote)) in self.votes().enumerate() {

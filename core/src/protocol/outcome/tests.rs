@@ -22,8 +22,14 @@ fn ballot(votes: [Vote; 3]) -> Ballot {
 #[test]
 fn contention_in_this_process_tells_how_many_callers_are_ahead() {
     for (callers_ahead, said) in [
-        (1, "job not acquired: another caller in this process holds it or asked for it first"),
-        (3, "job not acquired: 3 other callers in this process hold it or asked for it first"),
+        (
+            1,
+            "job not acquired: another caller in this process holds it or asked for it first; code that asks again for a lock that it holds needs an `Owner`",
+        ),
+        (
+            3,
+            "job not acquired: 3 other callers in this process hold it or asked for it first; code that asks again for a lock that it holds needs an `Owner`",
+        ),
     ] {
         let ballot = Ballot { callers_ahead, ..ballot([Vote::Outstanding; 3]) };
         assert_eq!(AcquireError::HeldByAnother(Arc::new(ballot)).to_string(), said);
