@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use super::cluster::tag_keys;
 use super::pushes::Pushes;
 use super::wording::Form;
-use super::{Answers, Connection, State};
+use super::{Answers, Connection, State, Warning};
 use crate::jitter::Jitter;
 use crate::protocol::{Action, Answer, Cause, Fate, Request};
 use crate::time::Instant;
@@ -20,6 +20,15 @@ use crate::wire::{Scanner, ScriptSet};
 const QUIET_AFTER: Duration = Duration::from_secs(5);
 
 impl Connection {
+    /// The connection that is being greeted is encrypted with earlier contents of files.
+    pub(crate) fn has_outdated_files(&mut self, generation: u32) {
+        if let State::Greeting { handshake, .. } = &mut self.state {
+            if generation == self.generation {
+                handshake.warnings.push(Warning::OutdatedFiles);
+            }
+        }
+    }
+
     pub(super) fn open(&mut self, now: Instant) {
         self.search_anew(now);
         self.connect(now);

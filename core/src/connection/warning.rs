@@ -42,4 +42,9 @@ pub enum Warning {
     /// The master does not vote until those locks have expired: for the longest TTL of the restart
     /// guard, or without it for the longest TTL that this client has used.
     OtherServer,
+    /// The files of `cacert=`, `cert=` or `key=` had changed when the connection was opened, and
+    /// their new contents could not be used, for example because only one of a pair had been
+    /// written: the earlier contents are in use, and may expire. They are read again at the next
+    /// connection. `quorlock doctor` reads them, too, and says what is wrong with them.
+    OutdatedFiles,
 }

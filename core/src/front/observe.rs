@@ -339,6 +339,11 @@ fn warn(warning: Warning, address: &str, port: Option<u16>) {
                 server.address = address, server.port = port, quorlock.warning = ?warning
             });
         }
+        Warning::OutdatedFiles => {
+            tell!(WARN, "quorlock.master.outdated_files", "the files of cacert=, cert= or key= have changed and cannot be used, so their earlier contents are in use: `quorlock doctor` says what is wrong with them", {
+                server.address = address, server.port = port, quorlock.warning = ?warning
+            });
+        }
         _ => {
             tell!(WARN, "quorlock.master.denied", "master denies a command that Quorlock can do without", {
                 server.address = address, server.port = port, quorlock.warning = ?warning

@@ -85,12 +85,12 @@ impl Port {
             }
         } else {
             self.shared.outbox.open(master, generation, sink, &*self.shared);
-            self.greet(master, generation);
+            self.greet(master, generation, false);
         }
     }
 
     /// Has the machine begin the greeting, with the present login.
-    fn greet(&self, master: MasterId, generation: u32) {
+    fn greet(&self, master: MasterId, generation: u32, has_outdated_files: bool) {
         let asks_sentinel = self.shared.engine().machine.asks_sentinel(master);
         let login = if asks_sentinel { Ok(None) } else { self.shared.login(master) };
         self.shared.change(|engine, now| {
@@ -98,7 +98,12 @@ impl Port {
                 engine.figures.opened(master);
             }
             match login {
-                Ok(login) => engine.machine.connected_as(master, generation, login, now),
+                Ok(login) => {
+                    engine.machine.connected_as(master, generation, login, now);
+                    if has_outdated_files {
+                        engine.machine.has_outdated_files(master, generation);
+                    }
+                }
                 Err(why) => engine.machine.closed(master, generation, Cause::NoLogin(why), now),
             }
         });
@@ -121,8 +126,9 @@ impl Port {
         let state = match self.securing.received(master, generation, bytes, plain) {
             Some(Ok(None)) => return,
             Some(Ok(Some(secured))) => {
+                let has_outdated_files = secured.channel.has_outdated_files();
                 self.shared.outbox.open_secured(master, generation, secured, &*self.shared);
-                self.greet(master, generation);
+                self.greet(master, generation, has_outdated_files);
                 Ok(ChannelState::Established)
             }
             Some(Err(cause)) => Err(cause),

@@ -181,6 +181,14 @@ impl<E: Entropy> Machine<E> {
         self.with_connection(master, now, |connection, _| connection.connected(generation, login, now));
     }
 
+    /// The connection that has just been opened is encrypted with earlier contents of files
+    /// ([`Warning::OutdatedFiles`](crate::Warning::OutdatedFiles)).
+    pub(crate) fn has_outdated_files(&mut self, master: MasterId, generation: u32) {
+        if let Some(link) = self.connections.get_mut(master.index()) {
+            link.connection.has_outdated_files(generation);
+        }
+    }
+
     /// Logs in again on the present connection, if there is one, while it is in use: other requests
     /// are not disturbed. If the master refuses the login, the connection is closed, and the driver
     /// provides a login for the next one.

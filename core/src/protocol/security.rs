@@ -55,6 +55,13 @@ pub trait Channel: Send {
         false
     }
 
+    /// Returns whether it uses earlier contents of files, because they have changed and what they
+    /// contain now cannot be used. Then its master has
+    /// [`Warning::OutdatedFiles`](crate::Warning::OutdatedFiles).
+    fn has_outdated_files(&self) -> bool {
+        false
+    }
+
     /// Returns what the handshake agreed on, once the channel is established.
     fn facts(&self) -> Option<ChannelFacts> {
         None

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use quorlock_core::front::{Acquiring, Guard, Locker};
-use quorlock_core::{Cause, Config, MasterState, TlsFault};
+use quorlock_core::{Cause, Config, MasterState, TlsFault, Warning};
 
 use super::driver::{Driver, Manner, ms};
 use super::toy_channel::{Toy, Toys};
@@ -69,6 +69,21 @@ fn nothing_is_lost_or_sent_twice_where_sockets_take_a_few_bytes() {
         assert_eq!(driver.keys(0), 0);
         driver.end();
     }
+}
+
+#[test]
+fn outdated_files_are_a_warning_until_the_next_connection() {
+    let (locker, driver, toy) = start(&["rediss://a"]);
+    driver.settle();
+    for warnings in [vec![], vec![Warning::OutdatedFiles], vec![]] {
+        toy.has_outdated_files.store(!warnings.is_empty(), Ordering::SeqCst);
+        driver.end_channel(0);
+        driver.settle();
+        driver.pass(ms(10_000));
+        driver.settle();
+        assert_eq!(locker.masters()[0].1, MasterState::Ready { warnings });
+    }
+    driver.end();
 }
 
 #[test]

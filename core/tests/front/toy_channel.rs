@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use quorlock_core::{Address, Cause, Channel, ChannelState, Endpoint, Security, TlsFault};
 
@@ -17,6 +17,8 @@ pub struct Toy {
     pub made: AtomicU32,
     /// From this many records on a fresh connection is wanted; 0 for never.
     pub worn_at: AtomicU32,
+    /// Whether files have changed to something unusable.
+    pub has_outdated_files: AtomicBool,
     /// The most records that a channel may send; 0 for no limit.
     pub most: AtomicU32,
 }
@@ -125,6 +127,10 @@ impl Channel for Side {
 
     fn close(&mut self, wire: &mut Vec<u8>) {
         self.put(END, &[], wire);
+    }
+
+    fn has_outdated_files(&self) -> bool {
+        self.toy.as_ref().is_some_and(|toy| toy.has_outdated_files.load(Ordering::SeqCst))
     }
 
     fn is_worn(&self) -> bool {

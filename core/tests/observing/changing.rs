@@ -1,5 +1,7 @@
 //! Logins and servers that change.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quorlock_core::{Config, Endpoint, Login};
@@ -8,6 +10,7 @@ use tracing::Level;
 
 use super::driver::{Driver, ms};
 use super::observed;
+use super::toy_channel::{Toy, Toys};
 
 #[test]
 fn another_server_in_a_masters_place_is_reported() {
@@ -29,6 +32,21 @@ fn another_server_in_a_masters_place_is_reported() {
         assert_eq!((told[0].level, told[0].field("quorlock.warning")), (Level::WARN, "OtherServer"));
         assert_eq!(told[0].field("server.address"), "master0");
         assert_eq!(capture.events("quorlock.master.quarantined").len(), 1);
+    });
+}
+
+#[test]
+fn changed_files_that_cannot_be_used_are_reported() {
+    observed(|capture| {
+        let toy = Arc::new(Toy::default());
+        let config = Config::builder(["rediss://master0"]).tls(Toys(Arc::clone(&toy))).build().unwrap();
+        toy.has_outdated_files.store(true, Ordering::SeqCst);
+        let (_locker, driver) = Driver::over(config, true);
+        driver.settle();
+        let told = capture.events("quorlock.master.outdated_files");
+        assert_eq!((told[0].level, told[0].field("quorlock.warning")), (Level::WARN, "OutdatedFiles"));
+        assert!(capture.events("quorlock.master.denied").is_empty());
+        driver.end();
     });
 }
 

@@ -23,13 +23,18 @@ pub(crate) struct TlsChannel {
     /// rustls reports a message as accepted and does not send it.
     most_records: Option<u64>,
     has_certificate: bool,
+    has_outdated_files: bool,
     has_heard_tls: bool,
     /// Detects forks: a forked child would use the same record numbers a second time.
     forks: forkguard::Guard,
 }
 
 impl TlsChannel {
-    pub(crate) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Cause> {
+    pub(crate) fn new(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        has_outdated_files: bool,
+    ) -> Result<Self, Cause> {
         let has_certificate = config.client_auth_cert_resolver.has_certs();
         let mut connection = ClientConnection::new(config, name).map_err(|_| Cause::Tls(TlsFault::Other))?;
         // The front limits the bytes in flight. A limit here could refuse a part of a message.
@@ -39,6 +44,7 @@ impl TlsChannel {
             records: 0,
             most_records: None,
             has_certificate,
+            has_outdated_files,
             has_heard_tls: false,
             forks: forkguard::new(),
         })
@@ -128,6 +134,10 @@ impl Channel for TlsChannel {
 
     fn is_worn(&self) -> bool {
         self.most_records.is_some_and(|most| self.records > most / 2)
+    }
+
+    fn has_outdated_files(&self) -> bool {
+        self.has_outdated_files
     }
 
     fn facts(&self) -> Option<ChannelFacts> {

@@ -16,6 +16,8 @@ use crate::error::{Pem, TlsError};
 pub(crate) struct Files {
     config: Arc<ClientConfig>,
     stamps: Vec<Stamp>,
+    /// Whether the files have changed, and could not be used when they were read last.
+    are_outdated: bool,
 }
 
 /// The longest file that is read. All issuers that a system trusts take less than half of it.
@@ -46,19 +48,22 @@ impl Files {
             identity(&chain, &contents(key, Pem::Key, within)?, Some((certificate, key)))
         });
         let config = settings.client_config(roots.transpose()?, own.transpose()?)?;
-        Ok(Self { config, stamps })
+        Ok(Self { config, stamps, are_outdated: false })
     }
 
-    pub(crate) fn config(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.config)
+    /// What was read, and whether it is outdated.
+    pub(crate) fn config(&self) -> (Arc<ClientConfig>, bool) {
+        (Arc::clone(&self.config), self.are_outdated)
     }
 
     /// Reads the files again if one has changed. The earlier contents stay in use while the new
     /// ones cannot be used, because files may be written one after the other.
     pub(crate) fn refresh(&mut self, options: &TlsOptions, settings: &Settings) {
+        self.are_outdated = false;
         if stamps(options) != self.stamps {
-            if let Ok(read) = Self::read(options, settings) {
-                *self = read;
+            match Self::read(options, settings) {
+                Ok(read) => *self = read,
+                Err(_) => self.are_outdated = true,
             }
         }
     }

@@ -12,8 +12,8 @@
 //!   code says otherwise ([`TlsBuilder::dangerous`]).
 //! - The files that a URL names are read again when they have changed, at the next connection. If
 //!   they cannot be used at that moment, because one of a pair is written before the other, the
-//!   last usable ones stay in use. A file may be 1 MiB long. A pipe is read once, and must be
-//!   written and closed within the `request_timeout`.
+//!   last usable ones stay in use, and the master has a warning. A file may be 1 MiB long. A pipe is
+//!   read once, and must be written and closed within the `request_timeout`.
 //! - There is no socket here and no thread: bytes in, bytes out, like the rest of Quorlock.
 
 mod builder;
@@ -82,17 +82,17 @@ impl Tls {
     }
 
     /// Returns the same configuration until a file changes, because sessions are resumed only
-    /// within one configuration.
-    fn client_config(&self, url: &TlsOptions) -> Result<Arc<ClientConfig>, TlsError> {
+    /// within one configuration; and whether the files have changed and could not be used.
+    fn client_config(&self, url: &TlsOptions) -> Result<(Arc<ClientConfig>, bool), TlsError> {
         let shared = &*self.0;
         let options = shared.settings.options(url);
         if options.root_file().is_none() && options.client_files().is_none() {
             let mut plain = shared.plain.lock().unwrap_or_else(PoisonError::into_inner);
             return match &*plain {
-                Some(ready) => Ok(Arc::clone(ready)),
+                Some(ready) => Ok((Arc::clone(ready), false)),
                 None => {
                     let made = shared.settings.client_config(None, None)?;
-                    Ok(Arc::clone(plain.insert(made)))
+                    Ok((Arc::clone(plain.insert(made)), false))
                 }
             };
         }
@@ -139,10 +139,11 @@ impl Security for Tls {
 
     fn channel(&self, master: &Endpoint, address: &Address) -> Result<Box<dyn Channel>, Cause> {
         let options = master.tls().ok_or(Cause::Tls(TlsFault::Other))?;
-        let config = self.client_config(options).map_err(|error| Cause::Tls(error.fault()))?;
+        let (config, has_outdated_files) =
+            self.client_config(options).map_err(|error| Cause::Tls(error.fault()))?;
         let name = server_name(address, options, &self.0.settings);
         let name = name.map_err(|error| Cause::Tls(error.fault()))?;
-        Ok(Box::new(TlsChannel::new(config, name)?))
+        Ok(Box::new(TlsChannel::new(config, name, has_outdated_files)?))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use quorlock_blocking::{Config, Tls};
+use quorlock_blocking::quorlock_core::Warning;
+use quorlock_blocking::{Config, MasterState, Tls};
 use quorlock_tests::{Certificates, NAMES, RedisServer, ServerOptions, eventually};
 
 use super::faults::{cacert, pair, url};
@@ -39,6 +40,8 @@ pub(crate) fn tls_files_that_become_unusable_leave_the_last_good_ones_in_use() {
     std::fs::write(own.key(), "half of a key").unwrap();
     end_connections(&server);
     locker.lock("job").wait().unwrap().release().wait().unwrap();
+    let state = || locker.masters().remove(0).1;
+    assert_eq!(state(), MasterState::Ready { warnings: vec![Warning::OutdatedFiles] });
 }
 
 pub(crate) fn end_connections(server: &RedisServer) {
