@@ -4,8 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::units::{ENDLESS, Span};
-use super::{Quorum, Resource, Sentinel, Tally, Targets, Vote};
+use super::{Cause, Quorum, Resource, Sentinel, Tally, Targets, Vote};
 use crate::endpoint::Endpoint;
+use crate::wire::ServerError;
+
+/// A key that is not a string. A master does not name it.
+const FOREIGN: Cause = Cause::Server(ServerError::WrongType);
 
 /// What to do if the callers ahead include the one that waits.
 const NESTED: &str = "code that asks again for a lock that it holds needs an `Owner`";
@@ -108,6 +112,9 @@ impl fmt::Display for Ballot {
                     }
                 }
                 Vote::NotHeld => f.write_str("no longer holds it"),
+                Vote::Failed(FOREIGN) if self.targets.iter().len() > 1 => f.write_str(
+                    "one of the keys holds something that is not a lock (WRONGTYPE): `quorlock status` of each shows which",
+                ),
                 Vote::Failed(cause) => cause.describe(Some(name), &self.masters, f),
             }?;
         }
@@ -127,6 +134,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::protocol::Target;
 
     #[test]
     fn a_refusal_describes_how_other_clients_hold_the_resource() {
@@ -161,6 +169,25 @@ mod tests {
             let said = said(targets, None, Some(7));
             assert_eq!(said, format!("0 of 1 votes, 1 needed (a:6379 {says} (never expires)){never}"));
         }
+    }
+
+    #[test]
+    fn a_key_of_a_foreign_type_may_be_any_of_several() {
+        let said = |targets: Targets| {
+            let masters = ["redis://a"].map(|url| url.parse().unwrap()).into();
+            let votes = Some([Vote::Failed(FOREIGN)].into());
+            Ballot { targets, masters, votes, attempts: 1, callers_ahead: 0 }.to_string()
+        };
+        let of = |names: &[&str]| Targets::new("", names.iter().map(Target::write)).unwrap();
+        assert_eq!(
+            said(of(&["job"])),
+            "0 of 1 votes, 1 needed (a:6379 the key holds something that is not a lock (WRONGTYPE))"
+        );
+        assert_eq!(
+            said(of(&["job", "other"])),
+            "0 of 1 votes, 1 needed (a:6379 one of the keys holds something that is not a lock (WRONGTYPE): \
+             `quorlock status` of each shows which)"
+        );
     }
 
     #[test]

@@ -129,7 +129,6 @@ impl Error for TlsError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Tls;
 
     /// A certificate of version 1 and its key, for this test alone.

@@ -95,12 +95,12 @@ mod tests {
     fn error(options: &TlsOptions) -> String {
         let mut settings = Settings::default();
         settings.patience = Some(Duration::from_millis(50));
-        Files::read(options, &settings).err().unwrap().to_string()
+        Files::read(options, &settings).err().expect("they cannot be read").to_string()
     }
 
     fn pipe(folder: &tempfile::TempDir) -> PathBuf {
         let pipe = folder.path().join("pipe");
-        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there").success());
         pipe
     }
 

@@ -112,12 +112,12 @@ mod tests {
 
     fn pipe_in(folder: &TempDir) -> PathBuf {
         let pipe = folder.path().join("pipe");
-        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there").success());
         pipe
     }
 
     fn kind_of(read: io::Result<Vec<u8>>) -> ErrorKind {
-        read.unwrap_err().kind()
+        read.expect_err("it cannot be read").kind()
     }
 
     #[test]

@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(system.fill_random(token), Ok(()));
         }
         assert_ne!(tokens[0], tokens[1]);
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2));
         assert!(system.now() > before);
         assert!(!system.is_forked() && system.may_wait());
     }
