@@ -107,6 +107,7 @@ pub mod masters {}
 #[doc = include_str!("../docs/migrating.md")]
 pub mod migrating {}
 
+/// [kinds]: kinds
 #[doc = include_str!("../docs/observability.md")]
 pub mod observability {}
 

@@ -110,6 +110,7 @@ impl Figures {
             },
             Event::NotAcquired { .. }
             | Event::Granted { .. }
+            | Event::WaitsForOwn { .. }
             | Event::Bootstrapped { .. }
             | Event::Inspected { .. }
             | Event::SemaphoreInspected { .. }

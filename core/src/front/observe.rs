@@ -138,6 +138,7 @@ enum Notice {
     Renewed { resource: Targets, valid_until: Instant },
     Extended { resource: Targets, valid_until: Option<Instant> },
     Lost { resource: Targets, cause: LossCause },
+    WaitsForOwn { resource: Targets },
     Released { resource: Targets, outcome: &'static str },
     Master { config: Arc<Config>, master: MasterId, change: Change },
 }
@@ -190,6 +191,8 @@ impl Notices {
         let resource = || resource.clone();
         let notice = match event {
             Event::Lost { cause, .. } => Notice::Lost { resource: resource(), cause: *cause },
+            _ if self.level < Level::INFO => return,
+            Event::WaitsForOwn { .. } => Notice::WaitsForOwn { resource: resource() },
             _ if self.level < Level::DEBUG => return,
             Event::Renewed { valid_until, .. } => {
                 Notice::Renewed { resource: resource(), valid_until: *valid_until }
@@ -280,6 +283,9 @@ impl Notice {
             }
             Self::Lost { resource, cause } => {
                 tell!(WARN, "quorlock.lost", "lock lost", { quorlock.resource = %resource, quorlock.cause = cause.kind() });
+            }
+            Self::WaitsForOwn { resource } => {
+                tell!(INFO, "quorlock.waits_for_own", "a request has waited for a second for a lock that this process holds: code that asks again for a lock that it holds needs an `Owner`", { quorlock.resource = %resource });
             }
             Self::Released { resource, outcome } => {
                 tell!(DEBUG, "quorlock.released", "released", { quorlock.resource = %resource, quorlock.outcome = outcome });

@@ -122,6 +122,8 @@ impl Slot {
     pub(super) fn deliver(&self, event: Event, woken: &mut Woken) {
         let mut inner = lock(&self.inner);
         match event {
+            // Observers have it.
+            Event::WaitsForOwn { .. } => return,
             Event::Granted { .. } => inner.outcome = Some(Outcome::Acquired(Ok(()))),
             Event::NotAcquired { error, .. } => {
                 inner.outcome = Some(Outcome::Acquired(Err(Box::new(error))));

@@ -1,6 +1,7 @@
 //! The commands of callers.
 
 use super::Machine;
+use super::locks::NESTED_AFTER;
 use super::table::{Place, Slot, Task};
 use crate::bootstrap::Bootstrap;
 use crate::lock::{Attempt, Effects, Lock};
@@ -74,7 +75,7 @@ impl<E: Entropy> Machine<E> {
                 begun
             }
             Entry::Behind(places) => {
-                *place = Place::Behind(places);
+                *place = Place::Behind(places, Some(now + NESTED_AFTER));
                 Ok(())
             }
             Entry::Refused { others } => {

@@ -1,16 +1,21 @@
 //! Inputs to a lock, and its contender's reactions to its reports.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Machine;
 use super::table::{Place, Slab, Slot, Task};
 use crate::connection::News;
 use crate::lock::{Attempt, Effects, Lock, Report, State};
 use crate::protocol::{
-    Answer, Decision, Entropy, EntropyFailed, LockId, MasterId, Mode, Resource, Tally, Targets, Vote,
+    Answer, Decision, Entropy, EntropyFailed, Event, LockId, MasterId, Mode, Resource, Tally, Targets, Vote,
 };
 use crate::time::Instant;
 use crate::waiting::{Begin, Bid, Contenders, Front, LetGo, Next, Start};
+
+/// After this time a lock behind one that this process holds is reported. Longer: code that waits
+/// for itself learns of it later. Shorter: ordinary waits are reported, too.
+pub(super) const NESTED_AFTER: Duration = Duration::from_secs(1);
 
 impl<E: Entropy> Machine<E> {
     pub(super) fn answer(&mut self, master: MasterId, id: LockId, round: u32, answer: Answer, now: Instant) {
@@ -93,7 +98,7 @@ impl<E: Entropy> Machine<E> {
         }
         let has_left = match &slot.place {
             Place::Front(_) | Place::Outside(_) => state >= State::LetGo,
-            Place::Behind(_) => state != State::Queued,
+            Place::Behind(..) => state != State::Queued,
             Place::Gone => state == State::Over,
         };
         if has_left {
@@ -112,7 +117,7 @@ impl<E: Entropy> Machine<E> {
                 let grant = lock.grant();
                 self.freed.push_back(LetGo { id, targets, grant, bid });
             }
-            Place::Behind(places) => {
+            Place::Behind(places, _) => {
                 if self.contenders.leave(&targets, &places) {
                     self.freed.push_back(LetGo { id, targets, grant: None, bid: None });
                 }
@@ -136,7 +141,13 @@ impl<E: Entropy> Machine<E> {
         let Some(slot) = self.locks.get(id) else { return };
         let is_due = slot.deadline().is_some_and(|deadline| deadline <= now);
         match &slot.place {
-            Place::Behind(_) if is_due => self.give_up_behind(id, now),
+            Place::Behind(..) if is_due => {
+                if slot.own_deadline().is_some_and(|deadline| deadline <= now) {
+                    self.give_up_behind(id, now);
+                } else {
+                    self.report_own(id, now);
+                }
+            }
             _ if is_due => self.input(id, now, |lock, effects| lock.time_passed(effects)),
             _ => {
                 let is_held = slot.is_held();
@@ -217,7 +228,7 @@ impl<E: Entropy> Machine<E> {
     /// A lock is in front for one of its targets. Returns whether it is in front for all of them.
     fn comes_to_front(&mut self, resource: &Resource, id: LockId) -> bool {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return false };
-        if let Place::Behind(places) = place {
+        if let Place::Behind(places, _) = place {
             if let Some(target) = lock.targets().queues().position(|(queue, _)| queue == resource) {
                 places.comes_to_front(target);
             }
@@ -257,9 +268,31 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
+    /// A lock has waited behind others for a second: reports it if this process has held the lock
+    /// ahead for as long.
+    fn report_own(&mut self, id: LockId, now: Instant) {
+        let Some(Slot { task: Task::Lock(lock), place: Place::Behind(places, report_at), .. }) =
+            self.locks.get_mut(id)
+        else {
+            return;
+        };
+        *report_at = None;
+        let resource = self.contenders.behind_at(lock.targets(), places);
+        let front = resource.and_then(|resource| self.contenders.front(resource.key()));
+        let has_long_been_held = |ahead: LockId| {
+            let ahead = self.locks.get(ahead).filter(|ahead| ahead.is_held());
+            let grant = ahead.and_then(|ahead| ahead.task.as_lock()?.grant());
+            grant.is_some_and(|grant| grant.at + NESTED_AFTER <= now)
+        };
+        if front.is_some_and(|front| front.locks().all(has_long_been_held)) {
+            self.events.push_back(Event::WaitsForOwn { lock: id });
+        }
+        self.changed(id, false);
+    }
+
     /// A lock behind others has waited for as long as its caller allows.
     fn give_up_behind(&mut self, id: LockId, now: Instant) {
-        let Some(Slot { task: Task::Lock(lock), place: Place::Behind(places), .. }) = self.locks.get(id)
+        let Some(Slot { task: Task::Lock(lock), place: Place::Behind(places, _), .. }) = self.locks.get(id)
         else {
             return;
         };
@@ -355,7 +388,7 @@ fn bid_of<'a>(place: &'a mut Place, contenders: &Contenders, targets: &Targets) 
         Place::Front(bid) => {
             Some(bid.get_or_insert_with(|| Box::new(Bid::of_asking(contenders.lets_pass(targets)))))
         }
-        Place::Behind(_) | Place::Gone => {
+        Place::Behind(..) | Place::Gone => {
             debug_assert!(false, "a lock behind others, or one that has ended, has a report");
             None
         }

@@ -27,8 +27,9 @@ pub(super) enum Place {
     Outside(Option<Box<Bid>>),
     /// In front of its queue. It has a bid once it has lost a round, or if it did not ask at once.
     Front(Option<Box<Bid>>),
-    /// Behind others.
-    Behind(Places),
+    /// Behind others; with the instant at which to report that this process holds the lock ahead,
+    /// unless that is over.
+    Behind(Places, Option<Instant>),
     /// The lock has ended.
     Gone,
 }
@@ -52,8 +53,13 @@ impl Slot {
     pub(super) fn bid(&self) -> Option<&Bid> {
         match &self.place {
             Place::Front(bid) | Place::Outside(bid) => bid.as_deref(),
-            Place::Behind(_) | Place::Gone => None,
+            Place::Behind(..) | Place::Gone => None,
         }
+    }
+
+    /// The deadline of the task.
+    pub(super) fn own_deadline(&self) -> Option<Instant> {
+        self.task.as_lock().and_then(Lock::deadline)
     }
 
     /// The earliest deadline of the task and its contender.
@@ -61,12 +67,13 @@ impl Slot {
     pub(super) fn deadline(&self) -> Option<Instant> {
         // Other tasks have none: each of their requests is answered within the connection's
         // timeout.
-        let ours = self.task.as_lock().and_then(Lock::deadline);
-        let next_attempt = match &self.place {
+        let ours = self.own_deadline();
+        let other = match &self.place {
             Place::Front(Some(bid)) | Place::Outside(Some(bid)) => bid.next_attempt(),
-            Place::Front(None) | Place::Outside(None) | Place::Behind(_) | Place::Gone => None,
+            Place::Behind(_, report_at) => *report_at,
+            Place::Front(None) | Place::Outside(None) | Place::Gone => None,
         };
-        Instant::first_of(ours, next_attempt)
+        Instant::first_of(ours, other)
     }
 }
 

@@ -17,6 +17,13 @@ pub enum Event {
         /// The instant from which it must be treated as lost.
         valid_until: Instant,
     },
+    /// The lock has waited for a second for one that this process has held for as long. If the
+    /// same code holds that one, it waits for itself: it needs an
+    /// [`Owner`](crate::front::Owner). This is reported once, and the lock is still sought.
+    WaitsForOwn {
+        /// The lock.
+        lock: LockId,
+    },
     /// The lock was not acquired and is over.
     NotAcquired {
         /// The lock.
@@ -90,6 +97,7 @@ impl Event {
     pub const fn lock(&self) -> LockId {
         match self {
             Self::Granted { lock, .. }
+            | Self::WaitsForOwn { lock }
             | Self::NotAcquired { lock, .. }
             | Self::Renewed { lock, .. }
             | Self::Extended { lock, .. }

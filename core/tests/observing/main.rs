@@ -25,6 +25,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use driver::{Driver, ms};
 
 mod changing;
+mod nested;
 
 // Most of this module is for other tests.
 #[allow(dead_code)]

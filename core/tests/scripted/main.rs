@@ -27,6 +27,7 @@ mod limits;
 mod lines;
 mod listening;
 mod messages;
+mod nested;
 mod oversleeping;
 mod own_changes;
 mod permits;

@@ -72,6 +72,7 @@ fn hear(world: &mut World, hands: &mut [Hand; 2]) {
                 Event::NotAcquired { .. } | Event::Released { .. } => *hand = Hand::default(),
                 Event::Lost { .. } => hand.valid_until = None,
                 Event::Extended { result: Err(_), .. }
+                | Event::WaitsForOwn { .. }
                 | Event::Bootstrapped { .. }
                 | Event::Inspected { .. }
                 | Event::SemaphoreInspected { .. }

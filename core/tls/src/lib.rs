@@ -12,8 +12,8 @@
 //!   code says otherwise ([`TlsBuilder::dangerous`]).
 //! - The files that a URL names are read again when they have changed, at the next connection. If
 //!   they cannot be used at that moment, because one of a pair is written before the other, the
-//!   last usable ones stay in use, and the master has a warning. A file may be 1 MiB long. A pipe is
-//!   read once, and must be written and closed within the `request_timeout`.
+//!   last usable ones stay in use, and the master has a warning. A file may be 1 MiB long. A pipe
+//!   is read once, and must be written and closed within the `request_timeout`.
 //! - There is no socket here and no thread: bytes in, bytes out, like the rest of Quorlock.
 
 mod builder;

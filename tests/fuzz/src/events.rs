@@ -86,6 +86,11 @@ impl Ledger {
                 assert!(is_in_order, "{event:?} while {state:?}");
                 return;
             }
+            Event::WaitsForOwn { lock } => {
+                let state = self.locks.get(lock).map(|entry| entry.state);
+                assert_eq!(state, Some(State::Sought), "{event:?}");
+                return;
+            }
             Event::Bootstrapped { .. }
             | Event::Inspected { .. }
             | Event::SemaphoreInspected { .. }

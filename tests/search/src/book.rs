@@ -391,7 +391,8 @@ fn told_of(event: &Event, number: u8) -> Told {
         Event::Lost { .. } => Told::Lost,
         Event::Released { .. } => Told::Released,
         // A lock does not emit these.
-        Event::Bootstrapped { .. }
+        Event::WaitsForOwn { .. }
+        | Event::Bootstrapped { .. }
         | Event::Inspected { .. }
         | Event::SemaphoreInspected { .. }
         | Event::ForceReleased { .. } => Told::Released,
