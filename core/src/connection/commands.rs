@@ -51,7 +51,8 @@ for place, name in ipairs(names) do
     missing = not info[place]
   else
     local answer = redis.pcall(name)
-    missing = type(answer) == 'table' and answer.err and string.find(answer.err, 'nknown', 1, true)
+    local text = type(answer) == 'table' and answer.err or ''
+    missing = string.find(string.lower(text), 'unknown', 1, true)
   end
   if missing then unknown[#unknown + 1] = name end
 end

@@ -1,6 +1,6 @@
 //! The front of a resource in this process: the only lock that may ask masters for it, or those
-//! that share it. A writer comes beside readers that hold the resource. It cannot get it before they
-//! leave, but sets its mark on masters, so that they keep new readers of other processes out.
+//! that share it. A writer comes beside readers that hold the resource. It cannot get it before
+//! they leave, but sets its mark on masters, so that they keep new readers of other processes out.
 
 use std::collections::BTreeMap;
 

@@ -192,7 +192,7 @@ fn a_lock_that_no_other_process_requests_any_more_is_taken_after_the_pause() {
 }
 
 /// The idle time before each turn of a lone process beside a key of another one on this master,
-/// which answers after so long; the others answer after 100 us.
+/// which answers after this time; the others answer after 100 us.
 fn beside_a_key(refuses: usize, answers_after: Duration, turns: usize) -> Vec<Duration> {
     let mut world = World::of(3);
     world.masters[refuses].hold_by_another(KEY, None);

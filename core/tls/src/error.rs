@@ -165,7 +165,7 @@ YSc1Lyifc8bziTpD2gPjG6JEF1BbyNcKEHoRdEqL+GL5qdYepJBH4mHT
 
     #[test]
     fn a_key_that_is_none_is_named_as_the_reason() {
-        let begin = OLD_KEY.replace("MIGH", "MIGX");
+        let begin = OLD_KEY.replacen('M', "X", 1);
         let said = said(OLD, &begin);
         assert!(said.starts_with("the client's private key cannot be used: "), "{said}");
     }
