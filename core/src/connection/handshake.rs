@@ -172,6 +172,9 @@ impl Handshake {
                     Some(ClusterFault::SlotIsMoving) => {}
                     // A key with that name exists, and the node owns it.
                     None if error == ServerError::WrongType => {}
+                    None if error == ServerError::UnknownCommand => {
+                        return Err(self.lacking.cause_of(text, None));
+                    }
                     fault => return Err(fault.map_or(Cause::Server(error), Cause::Cluster)),
                 }
             }

@@ -78,6 +78,16 @@ fn nodes_that_do_not_own_the_slot_redirect_to_its_owner() {
     assert_eq!(guided.told(), ["close 4", "open 5 a:1"]);
 }
 
+#[test]
+fn a_node_without_the_command_that_finds_the_owner_is_told_so() {
+    let mut guided = Guided::new("redis+cluster://a:1?tag=q0&failover=durable");
+    guided.told();
+    guided.stands();
+    guided.told();
+    guided.0.hear(says("master", "-ERR unknown command 'GET', with args beginning with: '{q0}' ").as_bytes());
+    assert_eq!(guided.fault(), Some(Cause::LacksCommand("GET")));
+}
+
 fn refused() -> Cause {
     Cause::Connect(IoFault::new(std::io::ErrorKind::ConnectionRefused))
 }
