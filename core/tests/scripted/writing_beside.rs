@@ -133,14 +133,21 @@ fn a_writer_that_times_out_beside_readers_learns_how_many_of_its_process_hold_th
 
 #[test]
 fn requests_that_only_set_the_mark_do_not_count_as_attempts() {
-    let mut world = two_processes();
-    let reader = hold(&mut world, 0, &read("x"));
-    let writer = world.acquire(&Acquire { attempts: Some(2), ..write(&["x"]) });
-    world.pass(ms(3_000));
-    assert!(asked(&world) > 2 * 3 * 2, "the mark was renewed several times");
-    assert!(marked(&world) >= 2);
-    world.release(reader);
-    assert_eq!(next_granted(&mut world, 0), writer);
+    let fair = Acquire { fair: true, ..write(&["x"]) };
+    let kinds = [write(&["x"]), write(&["x", "y"]), fair];
+    for (kind, is_queued) in kinds.iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+        let mut world = two_processes();
+        let wanted = Acquire { attempts: Some(2), ..kind.clone() };
+        let reader = world.acquire(&read("x"));
+        let queued = is_queued.then(|| world.acquire(&wanted));
+        assert_eq!(next_granted(&mut world, 0), reader);
+        let writer = queued.unwrap_or_else(|| world.acquire(&wanted));
+        world.pass(ms(3_000));
+        assert!(asked(&world) > 2 * 3 * 2, "the mark was renewed several times");
+        assert!(marked(&world) >= 2);
+        world.release(reader);
+        assert_eq!(next_granted(&mut world, 0), writer);
+    }
 }
 
 #[test]
