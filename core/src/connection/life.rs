@@ -21,7 +21,7 @@ const QUIET_AFTER: Duration = Duration::from_secs(5);
 
 impl Connection {
     /// The connection that is being greeted is encrypted with earlier contents of files.
-    pub(crate) fn has_outdated_files(&mut self, generation: u32) {
+    pub(crate) fn note_outdated_files(&mut self, generation: u32) {
         if let State::Greeting { handshake, .. } = &mut self.state {
             if generation == self.generation {
                 handshake.warnings.push(Warning::OutdatedFiles);

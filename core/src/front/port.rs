@@ -101,7 +101,7 @@ impl Port {
                 Ok(login) => {
                     engine.machine.connected_as(master, generation, login, now);
                     if has_outdated_files {
-                        engine.machine.has_outdated_files(master, generation);
+                        engine.machine.note_outdated_files(master, generation);
                     }
                 }
                 Err(why) => engine.machine.closed(master, generation, Cause::NoLogin(why), now),

@@ -183,9 +183,9 @@ impl<E: Entropy> Machine<E> {
 
     /// The connection that has just been opened is encrypted with earlier contents of files
     /// ([`Warning::OutdatedFiles`](crate::Warning::OutdatedFiles)).
-    pub(crate) fn has_outdated_files(&mut self, master: MasterId, generation: u32) {
+    pub(crate) fn note_outdated_files(&mut self, master: MasterId, generation: u32) {
         if let Some(link) = self.connections.get_mut(master.index()) {
-            link.connection.has_outdated_files(generation);
+            link.connection.note_outdated_files(generation);
         }
     }
 
