@@ -170,9 +170,10 @@ fn a_lock_without_an_expiry_is_reported_as_such() {
     assert_eq!(verdict(&masters), (Some(0), expected));
     let json = call(&masters, &["status", "--json", JOB], None);
     assert!(json.out.contains("\"held_on\":3,\"left_ms\":null"), "{}", json.out);
+    // Two masters decide; the third may not have answered by then.
     let refused = run(&masters, &["-n"], &SHOW).err;
-    let refusal = format!("{} held by another (never expires)", masters[0].address());
-    assert!(refused.contains(&refusal) && refused.contains("`quorlock force-release`"), "{refused}");
+    let refusals = refused.matches(" held by another (never expires)").count();
+    assert!(refusals >= 2 && refused.contains("`quorlock force-release`"), "{refused}");
 }
 
 #[test]
