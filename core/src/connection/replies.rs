@@ -262,6 +262,7 @@ impl Connection {
         let is_missing = error == ServerError::NoScript && !is_plain;
         let cause = match error {
             ServerError::UnknownCommand => self.lacking.cause_of(text, request.script(self.fleet)),
+            ServerError::WrongType => read_target(text).unwrap_or(Cause::Server(error)),
             error => self.cause_of(error),
         };
         let is_undone = is_missing || matches!(cause, Cause::Cluster(_));
@@ -310,6 +311,13 @@ pub(super) fn read_standing(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> 
         }
         _ => None,
     }
+}
+
+/// An error about one of several targets ends with its place, counted from one: `(target 2)`.
+fn read_target(error: &[u8]) -> Option<Cause> {
+    let text = std::str::from_utf8(error).ok()?;
+    let (_, place) = text.strip_suffix(')')?.rsplit_once("(target ")?;
+    Some(Cause::OtherType { target: place.parse::<u16>().ok()?.checked_sub(1)? })
 }
 
 /// `[ours, the milliseconds of the quarantine that are left]`.

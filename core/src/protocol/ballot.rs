@@ -8,8 +8,10 @@ use super::{Cause, Quorum, Resource, Sentinel, Tally, Targets, Vote};
 use crate::endpoint::Endpoint;
 use crate::wire::ServerError;
 
-/// A key that is not a string. A master does not name it.
+/// A key that is not a string, without its name.
 const FOREIGN: Cause = Cause::Server(ServerError::WrongType);
+
+const OTHER_TYPE: &str = "holds something that is not a lock (WRONGTYPE)";
 
 /// What to do if the callers ahead include the one that waits.
 const NESTED: &str = "code that asks again for a lock that it holds needs an `Owner`";
@@ -78,6 +80,12 @@ impl Ballot {
         }
     }
 
+    /// The target whose key is not a string, if the master named it.
+    fn other_type(&self, cause: Cause) -> Option<&Resource> {
+        let Cause::OtherType { target } = cause else { return None };
+        self.targets.written_first().nth(target.into()).map(|(resource, _)| resource)
+    }
+
     /// Returns how many callers of this process hold the lock or requested it earlier, if that
     /// decided the request; zero if the masters' votes did.
     pub fn callers_ahead(&self) -> usize {
@@ -112,10 +120,13 @@ impl fmt::Display for Ballot {
                     }
                 }
                 Vote::NotHeld => f.write_str("no longer holds it"),
-                Vote::Failed(FOREIGN) if self.targets.iter().len() > 1 => f.write_str(
-                    "one of the keys holds something that is not a lock (WRONGTYPE): `quorlock status` of each shows which",
-                ),
-                Vote::Failed(cause) => cause.describe(Some(name), &self.masters, f),
+                Vote::Failed(cause) => match (cause, self.other_type(cause)) {
+                    (_, Some(target)) => write!(f, "the key of {target} {OTHER_TYPE}"),
+                    (FOREIGN, None) if self.targets.iter().len() > 1 => {
+                        write!(f, "the key or counter of one of several {OTHER_TYPE}")
+                    }
+                    (cause, None) => cause.describe(Some(name), &self.masters, f),
+                },
             }?;
         }
         f.write_str(")")?;
@@ -172,22 +183,26 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_a_foreign_type_may_be_any_of_several() {
-        let said = |targets: Targets| {
+    fn a_key_of_a_foreign_type_is_named() {
+        let said = |targets: Targets, cause| {
             let masters = ["redis://a"].map(|url| url.parse().unwrap()).into();
-            let votes = Some([Vote::Failed(FOREIGN)].into());
+            let votes = Some([Vote::Failed(cause)].into());
             Ballot { targets, masters, votes, attempts: 1, callers_ahead: 0 }.to_string()
         };
         let of = |names: &[&str]| Targets::new("", names.iter().map(Target::write)).unwrap();
         assert_eq!(
-            said(of(&["job"])),
+            said(of(&["job"]), FOREIGN),
             "0 of 1 votes, 1 needed (a:6379 the key holds something that is not a lock (WRONGTYPE))"
         );
         assert_eq!(
-            said(of(&["job", "other"])),
-            "0 of 1 votes, 1 needed (a:6379 one of the keys holds something that is not a lock (WRONGTYPE): \
-             `quorlock status` of each shows which)"
+            said(of(&["job", "other"]), FOREIGN),
+            "0 of 1 votes, 1 needed (a:6379 the key or counter of one of several holds something that is not a lock (WRONGTYPE))"
         );
+        let mixed = [Target::read("a"), Target::write("b"), Target::read("c"), Target::write("d")];
+        for (target, name) in [(0, "b"), (1, "d"), (2, "a"), (3, "c")] {
+            let said = said(Targets::new("", mixed.clone()).unwrap(), Cause::OtherType { target });
+            assert!(said.contains(&format!("(a:6379 the key of {name} holds something")), "{said}");
+        }
     }
 
     #[test]

@@ -221,6 +221,15 @@ impl Targets {
         self.entries()
     }
 
+    /// Returns each resource in the order of the scripts' keys: those that are locked exclusively
+    /// come first.
+    pub(crate) fn written_first(&self) -> impl Iterator<Item = (&Resource, &Mode)> {
+        let of = |written: bool| {
+            self.entries().filter(move |(_, mode)| matches!(mode, Mode::Exclusive) == written)
+        };
+        of(true).chain(of(false))
+    }
+
     fn entries(&self) -> Iter<'_> {
         match &self.0 {
             Inner::One(resource) => Iter { first: Some((resource, &Mode::Exclusive)), rest: [].iter() },

@@ -83,6 +83,12 @@ pub enum Cause {
     HungUp,
     /// The master answered with an error.
     Server(ServerError),
+    /// The key of one of several targets holds something that is not a lock (`WRONGTYPE`).
+    OtherType {
+        /// The place of that target, counted from zero: written ones come first, then shared ones,
+        /// each in the order of their keys.
+        target: u16,
+    },
     /// The server, or a proxy in front of it, does not know this command: it was renamed or
     /// removed. Without a command of a plain lock it grants nothing; without others, certain kinds
     /// of locks get no vote.
@@ -192,6 +198,11 @@ impl Cause {
         if error.raw_os_error().is_some() { Self::from(error) } else { Self::UnknownHost }
     }
 
+    /// Whether a key holds something that is not a lock.
+    pub(crate) fn is_other_type(self) -> bool {
+        matches!(self, Self::Server(ServerError::WrongType) | Self::OtherType { .. })
+    }
+
     /// Returns whether only a configuration change can solve it, here or on the server.
     pub fn is_configuration(self) -> bool {
         match self {
@@ -250,6 +261,11 @@ impl Cause {
                 write!(f, "{error}: `quorlock doctor` lists what is missing")
             }
             Self::Server(error) => write!(f, "{error}"),
+            Self::OtherType { target } => write!(
+                f,
+                "the key of target {} holds something that is not a lock (WRONGTYPE)",
+                u32::from(target) + 1
+            ),
             Self::LacksCommand(name) => {
                 write!(f, "does not know the command {name}, which this lock needs: do not rename or remove it")
             }
@@ -365,6 +381,10 @@ mod tests {
             (
                 Cause::UnaskedMessages,
                 "sent too many messages that were not asked for: is this a Redis or Valkey server, without something in between?",
+            ),
+            (
+                Cause::OtherType { target: 1 },
+                "the key of target 2 holds something that is not a lock (WRONGTYPE)",
             ),
             (Cause::Replica, "is a replica, and only masters vote"),
             (Cause::SameServer { other: first }, "is the same server as a:6379"),

@@ -10,7 +10,6 @@ use super::settling;
 use crate::lock::{Assigner, Effects, Lock, LostRound, Refused, State};
 use crate::protocol::{Ahead, Answer, Cause, MasterId, MasterSet, Sentinel, Tally, Vote};
 use crate::time::Instant;
-use crate::wire::ServerError;
 
 /// A reader that only a waiting writer's mark keeps out counts as overtaken once in this span.
 /// Larger: favours writers that keep returning. Smaller: lets readers overtake a writer that waits
@@ -265,8 +264,7 @@ impl Bid {
             // A key of a foreign type refuses `SET NX` like a lock does; only the read
             // distinguishes them. Other failures of the read do not change the refusal.
             Answer::Failed { cause, .. }
-                if refused
-                    && (cause == Cause::Server(ServerError::WrongType) || cause.is_configuration()) =>
+                if refused && (cause.is_other_type() || cause.is_configuration()) =>
             {
                 record(&mut waiting.votes, master, Vote::Failed(cause));
             }

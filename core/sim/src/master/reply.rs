@@ -19,6 +19,11 @@ impl Failure {
         Self(Cow::Owned(pieces.iter().flat_map(until_nul).collect()))
     }
 
+    /// The error of reading a target, with its place in the claim.
+    pub(super) fn at_target(&self, place: usize) -> Self {
+        Self(Cow::Owned([self.text(), format!(" (target {place})").as_bytes()].concat()))
+    }
+
     /// A sentence of any bytes.
     pub(super) fn raw(text: Vec<u8>) -> Self {
         Self(Cow::Owned(text))

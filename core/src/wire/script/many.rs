@@ -108,7 +108,8 @@ end
 /// Answers 1, or with the flag `f` the number of the grant: if a target is written, one more than
 /// the largest counter was; if all are read, the largest counter, but at least 1. A refusal answers
 /// the holder of the first held target, or `wanted` and how long the mark lasts. With the flag `m`
-/// a refusal leaves the mark of our wait at each written target that is shared.
+/// a refusal leaves the mark of our wait at each written target that is shared. An error of reading
+/// a target ends with its place, such as `(target 2)`, those that are written first.
 pub const ACQUIRE_ALL: Script = Script {
     number: 12,
     name: "acquire all",
@@ -126,6 +127,10 @@ end
 ",
         prepare_sharing!(),
         "\
+local function at(target, reply)
+  reply.err = reply.err .. ' (target ' .. target .. ')'
+  return reply
+end
 local found, refused, wanted = 0
 if written > 0 then
   local stop = all('EXISTS', KEYS, 1, written, function(count) found = found + count end)
@@ -133,7 +138,7 @@ if written > 0 then
 end
 for i = 1, found > 0 and written or 0 do
   local held = call('GET', KEYS[i])
-  if bad(held) then return held end
+  if bad(held) then return at(i, held) end
   if held then
     refused = refused or i
     found = found - 1
@@ -149,7 +154,7 @@ for i = 1, refused and 0 or read do
   local x, value = written + 2 * i - 1, first
   if value == nil then value = call('GET', KEYS[x]) end
   if value then
-    if bad(value) then return value end
+    if bad(value) then return at(written + i, value) end
     local sentinel = ARGV[6 + i]
     if string.sub(value, 1, #sentinel) ~= sentinel or string.find(value, ':' .. token, #sentinel, true) then
       refused = x
@@ -199,7 +204,7 @@ for i = 1, read do
 end
 return fence"
     ),
-    sha1_hex: "7ca4f75ec32f37eb9f22a8735cbed71331619ad8",
+    sha1_hex: "929688a7145f0fb6df38c74d50c6f8b6cb8a9060",
 };
 
 /// Raises all counters to ARGV\[3\] if all targets are ours. Answers the largest counter of the

@@ -137,7 +137,7 @@ const ACQUIRE_FENCED_REPLICATED: Script = behind_check!(
     "93fbc12b70a8e207376fcbde8914599f459cbee1"
 );
 const ACQUIRE_ALL_REPLICATED: Script =
-    behind_check!(ACQUIRE_ALL.text, 25, "acquire all replicated", "76b75c4b2eb82c47079ad5b828260fee7fae148c");
+    behind_check!(ACQUIRE_ALL.text, 25, "acquire all replicated", "5e984247c01e0ca62438f0aabe5d34564ce403ba");
 const TAKE_REPLICATED: Script =
     behind_check!(TAKE.text, 26, "take replicated", "e13b0d4160ba3c5daf8cef5626e2cd6885032583");
 /// The `Yes` of this script is no vote and writes nothing: each vote checks the marker itself.

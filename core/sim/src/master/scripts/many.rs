@@ -23,7 +23,7 @@ impl<'b> Body<'_, 'b> {
         let (mut targets, mut wanted) = (Vec::new(), None);
         for target in 1..=if refused.is_some() { 0 } else { many.read } {
             let place = many.place(target);
-            let held = self.get(self.key(place))?;
+            let held = self.get(self.key(place)).map_err(|error| error.at_target(many.written + target))?;
             let sentinel = self.sentinel(target)?;
             let entries = held.as_deref().map(|held| held.strip_prefix(sentinel));
             let may_enter = |entries: &[u8]| sharers::end_of(entries, many.token).is_none();
@@ -179,7 +179,7 @@ impl<'b> Body<'_, 'b> {
         let mut found = self.exists(self.keys_between(1, many.written)?);
         let mut refused = None;
         for place in 1..=if found > 0 { many.written } else { 0 } {
-            if let Some(held) = self.get(self.key(place))? {
+            if let Some(held) = self.get(self.key(place)).map_err(|error| error.at_target(place))? {
                 refused = refused.or(Some(place));
                 found -= 1;
                 if many.has(b'm') && held.starts_with(SHARED) {
