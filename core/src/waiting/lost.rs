@@ -8,7 +8,7 @@ use super::masters::Masters;
 use super::plan::BEHIND_THE_END;
 use super::settling;
 use crate::lock::{Assigner, Effects, Lock, LostRound, Refused, State};
-use crate::protocol::{Ahead, Answer, Cause, MasterId, MasterSet, Sentinel, Tally, Vote};
+use crate::protocol::{Ahead, Answer, MasterId, MasterSet, Sentinel, Tally, Vote};
 use crate::time::Instant;
 
 /// A reader that only a waiting writer's mark keeps out counts as overtaken once in this span.

@@ -31,9 +31,15 @@ pub(super) const BEHIND_THE_END: RangeInclusive<Duration> =
 /// requests.
 const WISHES_AGAIN: Duration = Duration::from_millis(500);
 
-/// Each reader's renewal notifies each waiting writer. Those within this span cost it one request.
-/// Larger: a released resource is idle. Smaller: more load on the masters.
-const GATHERS: Duration = Duration::from_millis(2);
+/// Each reader's renewal notifies each waiting writer, as its release does. So a writer that readers
+/// have just refused gathers notifications for a part (1/n) of the time that it has waited, and then
+/// asks once. Larger n: more load on the masters. Smaller: a released resource is idle for longer.
+const GATHERS_FOR_PART: u32 = 16;
+/// The limits of that span. A longer shortest one slows down short waits, and a shorter one costs
+/// more requests than it saves time. A longer longest one leaves a released resource idle for
+/// longer. With a shorter one, many readers that renew cost a master more than 60 requests a second:
+/// the one that answers last takes back what the lost round may have got there, which is a second.
+const GATHERS: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(40);
 
 impl Bid {
     /// The lock has come to the front: it asks at once, or after others have had their turn.
@@ -201,14 +207,21 @@ impl Bid {
             // holds the key on its first master. Meanwhile the third one can get that master.
             self.listens = false;
             self.listen_again(lock, effects);
-        } else if self.meets_sharers(lock) && now < self.asked_at + GATHERS {
+        } else if let Some(until) = self.gathers_until(lock).filter(|until| now < *until) {
             if let Some(waiting) = self.waiting() {
-                waiting.poll_at = waiting.poll_at.min(now + GATHERS);
-                waiting.retry_at = waiting.retry_at.map(|at| at.min(now + GATHERS));
+                waiting.poll_at = waiting.poll_at.min(until);
+                waiting.retry_at = waiting.retry_at.map(|at| at.min(until));
             }
         } else {
             self.ask(lock, effects);
         }
+    }
+
+    /// Until when a writer that readers have refused gathers notifications.
+    pub(super) fn gathers_until(&self, lock: &Lock) -> Option<Instant> {
+        let waited = self.came_at.map_or(Duration::ZERO, |at| self.asked_at.since(at));
+        let span = (waited / GATHERS_FOR_PART).clamp(*GATHERS.start(), *GATHERS.end());
+        self.meets_sharers(lock).then(|| self.asked_at + span)
     }
 
     /// A master no longer notifies of watched keys.

@@ -39,6 +39,7 @@ mod permits_in_windows;
 mod permits_slow;
 mod prefix;
 mod renewal;
+mod renewing_readers;
 mod replicas;
 mod restart_guard;
 mod restart_guard_holding;

@@ -283,7 +283,7 @@ fn a_writer_that_becomes_a_reader_lets_others_in_at_once() {
 }
 
 /// The locks of a process that have been granted by now. Its caller takes them.
-fn granted_beside_a_renewal(world: &mut World) -> Vec<LockId> {
+pub fn granted_beside_a_renewal(world: &mut World) -> Vec<LockId> {
     world.pump();
     world.nodes[0].events.retain(|(_, event)| !matches!(event, Event::Renewed { .. }));
     world.granted(0)
