@@ -31,14 +31,15 @@ pub(super) const BEHIND_THE_END: RangeInclusive<Duration> =
 /// requests.
 const WISHES_AGAIN: Duration = Duration::from_millis(500);
 
-/// Each reader's renewal notifies each waiting writer, as its release does. So a writer that readers
-/// have just refused gathers notifications for a part (1/n) of the time that it has waited, and then
-/// asks once. Larger n: more load on the masters. Smaller: a released resource is idle for longer.
+/// Each reader's renewal notifies each waiting writer, as its release does. So a writer that
+/// readers have just refused gathers notifications for a part (1/n) of the time that it has waited,
+/// and then asks once. Larger n: more load on the masters. Smaller: a released resource is idle for
+/// longer.
 const GATHERS_FOR_PART: u32 = 16;
 /// The limits of that span. A longer shortest one slows down short waits, and a shorter one costs
 /// more requests than it saves time. A longer longest one leaves a released resource idle for
-/// longer. With a shorter one, many readers that renew cost a master more than 60 requests a second:
-/// the one that answers last takes back what the lost round may have got there, which is a second.
+/// longer. With a shorter one, many readers that renew cost a master more than 60 requests a
+/// second: the last one to answer takes back what a lost round may have got there.
 const GATHERS: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(40);
 
 impl Bid {

@@ -8,7 +8,7 @@ use super::sharing::{granted_beside_a_renewal, next_granted, read, two_processes
 use super::world::{World, ms};
 
 /// 200 readers of one process renew their locks every 270 to 300 ms, and a writer of another
-/// process, if there is one, has waited for so long.
+/// process, if there is one, has waited for a time.
 fn behind_readers_that_renew(has_writer: bool, waited: Duration) -> (World, Vec<LockId>) {
     let mut world = two_processes();
     world.each(|master| master.delay = Duration::from_micros(250));
