@@ -201,7 +201,7 @@ impl Handshake {
                     return Err(Cause::Replica);
                 }
                 let has_replicas = field(info, b"connected_slaves").is_some_and(|replicas| replicas != b"0");
-                if config.fleet.is_some() && has_replicas && endpoint.replicas() == 0 {
+                if config.fleet.is_some() && has_replicas && endpoint.replicas().is_none() {
                     self.warnings.push(Warning::UndeclaredReplicas);
                 }
             }
@@ -297,8 +297,8 @@ impl Handshake {
         commands::ask(out);
         self.awaited.extend([Step::Commands, Step::BySha]);
         let fleet = config.fleet_at(endpoint);
-        let has_replicas = fleet.is_some_and(|fleet| fleet.replicas > 0);
-        let (acquire, extend) = if has_replicas {
+        let are_declared = fleet.is_some_and(|fleet| fleet.replicas.is_some());
+        let (acquire, extend) = if are_declared {
             (&ACQUIRE_REPLICATED, &EXTEND_REPLICATED)
         } else {
             (&ACQUIRE_GUARDED, if fleet.is_some() { &EXTEND_GUARDED } else { &EXTEND })
@@ -320,7 +320,7 @@ impl Handshake {
     /// Is only sent when the database is known to be selected: the script may write the marker.
     fn attend(&mut self, fleet: Fleet, endpoint: &Endpoint, out: &mut Vec<u8>) {
         let [longest, marked] = [fleet.longest_ttl.as_millis(), fleet.marked()].map(Decimal::new);
-        let script = if fleet.replicas > 0 { &ATTEND_REPLICATED } else { &ATTEND };
+        let script = if fleet.replicas.is_some() { &ATTEND_REPLICATED } else { &ATTEND };
         let (text, marker) = (script.text.as_bytes(), marker_of(endpoint));
         wire::encode(out, &[b"EVAL", text, b"1", &marker, longest.as_bytes(), marked.as_bytes()]);
         self.awaited.push_back(Step::Attend(fleet));

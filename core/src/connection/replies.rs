@@ -272,7 +272,7 @@ impl Connection {
 
     fn interpret_fields(&self, action: Action, fields: &[Reply<'_>]) -> Result<Answer, Cause> {
         let voting = self.fleet.filter(|fleet| match action {
-            Action::Raise | Action::Open => fleet.replicas > 0,
+            Action::Raise | Action::Open => fleet.replicas.is_some(),
             action => action.votes(),
         });
         let fate = if action.rests_on_key() { Fate::Unknown } else { Fate::NotSent };
@@ -307,7 +307,7 @@ pub(super) fn read_standing(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> 
         [Reply::Bulk(b"alone"), Reply::Integer(following), Reply::Integer(connected)] => {
             let [following, connected] =
                 [following, connected].map(|number| u32::try_from(*number).unwrap_or(0));
-            Some(Cause::Alone { following, connected, declared: ours.replicas })
+            Some(Cause::Alone { following, connected, declared: ours.replicas? })
         }
         _ => None,
     }

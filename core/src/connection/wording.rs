@@ -107,7 +107,7 @@ impl Request {
         };
         let Some(fleet) = fleet else { return script };
         let script = if self.action.rests_on_key() { wire::guarded(script) } else { script };
-        if fleet.replicas > 0 && self.action.votes() { script.map(wire::replicated) } else { script }
+        if fleet.replicas.is_some() && self.action.votes() { script.map(wire::replicated) } else { script }
     }
 
     fn script_of_one(&self, fleet: Option<Fleet>) -> Option<&'static Script> {

@@ -48,7 +48,7 @@ pub enum EndpointError {
     PasswordAndFile,
     /// `password-file` is given without a path.
     MissingPasswordFile,
-    /// The number of replicas is not from 1 to [`Endpoint::MAX_REPLICAS`].
+    /// The number of replicas is not from 0 to [`Endpoint::MAX_REPLICAS`].
     BadReplicas,
     /// A URL for one server names several hosts.
     SeveralHosts,
@@ -145,7 +145,7 @@ impl fmt::Display for EndpointError {
             }
             Self::MissingPasswordFile => "the path is missing: write password-file=/run/secrets/redis",
             Self::BadReplicas => {
-                "replicas= is the number of all replicas of the master, 1 to 16; if it has none, leave it out"
+                "replicas= is the number of all replicas of the master, 0 to 16"
             }
             Self::SeveralHosts => {
                 "one server has one host: give each master a URL of its own, or write redis+sentinel:// or redis+cluster://"

@@ -57,7 +57,7 @@ pub struct Endpoint {
     secret: Option<Secret>,
     database: u16,
     tls: Option<TlsOptions>,
-    replicas: u8,
+    replicas: Option<u8>,
     route: Option<Box<discovery::Route>>,
     failover: Option<Failover>,
 }
@@ -156,7 +156,9 @@ impl Endpoint {
     /// `replicas` is the number of *all* other servers that may ever be promoted, and each must be
     /// a direct replica. With fewer, two clients may hold one lock after a failover. All clients
     /// must give the same number, and use the restart guard
-    /// ([`ConfigBuilder::restart_guard`](crate::ConfigBuilder::restart_guard)).
+    /// ([`ConfigBuilder::restart_guard`](crate::ConfigBuilder::restart_guard)). 0 says that no
+    /// server may be promoted: the master has no vote while a replica is attached. `None` says
+    /// nothing, as without this call: then replicas are not counted.
     ///
     /// The price: while one replica is away, the master has no vote
     /// ([`Cause::Alone`](crate::Cause::Alone)). Then no lock is granted or extended there. If the
@@ -165,13 +167,11 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`EndpointError::BadReplicas`] for more than [`Self::MAX_REPLICAS`]. With 0, no replica
-    /// confirms anything, as without this call.
-    pub fn with_replicas(self, replicas: u8) -> Result<Self, EndpointError> {
-        if replicas <= Self::MAX_REPLICAS {
-            Ok(Self { replicas, ..self })
-        } else {
-            Err(EndpointError::BadReplicas)
+    /// [`EndpointError::BadReplicas`] for more than [`Self::MAX_REPLICAS`].
+    pub fn with_replicas(self, replicas: impl Into<Option<u8>>) -> Result<Self, EndpointError> {
+        match replicas.into() {
+            Some(replicas) if replicas > Self::MAX_REPLICAS => Err(EndpointError::BadReplicas),
+            replicas => Ok(Self { replicas, ..self }),
         }
     }
 
@@ -221,8 +221,9 @@ impl Endpoint {
         self.database.into()
     }
 
-    /// Returns how many replicas confirm each vote of the master; 0 for a master without replicas.
-    pub fn replicas(&self) -> u8 {
+    /// Returns how many replicas the master has and how many confirm each of its votes, if that was
+    /// declared.
+    pub fn replicas(&self) -> Option<u8> {
         self.replicas
     }
 
@@ -256,7 +257,7 @@ impl Endpoint {
             secret: None,
             database: 0,
             tls: None,
-            replicas: 0,
+            replicas: None,
             route: None,
             failover: None,
         }

@@ -146,7 +146,7 @@ impl Settings {
 }
 
 fn replicas(value: &str) -> Result<u8, EndpointError> {
-    let number = number(value).filter(|number| *number > 0).and_then(|number| u8::try_from(number).ok());
+    let number = number(value).and_then(|number| u8::try_from(number).ok());
     number.ok_or(EndpointError::BadReplicas)
 }
 

@@ -289,24 +289,25 @@ proptest! {
 }
 
 #[test]
-fn the_number_of_replicas_is_one_to_sixteen() {
+fn the_number_of_replicas_is_zero_to_sixteen_or_not_declared() {
     let parse = |url: &str| url.parse::<Endpoint>();
     for (url, replicas) in [
-        ("redis://a", 0),
-        ("redis://a?replicas=1", 1),
-        ("rediss://a/2?replicas=16&sni=b", 16),
-        ("unix:///s?db=1&replicas=2", 2),
+        ("redis://a", None),
+        ("redis://a?replicas=0", Some(0)),
+        ("redis://a?replicas=1", Some(1)),
+        ("rediss://a/2?replicas=16&sni=b", Some(16)),
+        ("unix:///s?db=1&replicas=2", Some(2)),
     ] {
         assert_eq!(parse(url).map(|endpoint| endpoint.replicas()), Ok(replicas), "{url}");
     }
     for url in
-        ["redis://a?replicas=0", "redis://a?replicas=17", "redis://a?replicas=", "unix:///s?replicas=+1"]
+        ["redis://a?replicas=-0", "redis://a?replicas=17", "redis://a?replicas=", "unix:///s?replicas=+1"]
     {
         assert_eq!(parse(url), Err(EndpointError::BadReplicas), "{url}");
     }
     let twice = Err(EndpointError::RepeatedParameter("replicas"));
     assert_eq!(parse("redis://a?replicas=1&replicas=1"), twice);
-    assert_eq!(parse("redis://a?replicas=1").unwrap().with_replicas(0), parse("redis://a"));
+    assert_eq!(parse("redis://a?replicas=1").unwrap().with_replicas(None), parse("redis://a"));
     assert_eq!(parse("redis://a").unwrap().with_replicas(17), Err(EndpointError::BadReplicas));
 }
 
@@ -318,7 +319,10 @@ fn a_group_with_sentinels_has_a_name_and_two_logins() {
     assert_eq!(endpoint.to_string(), "my/master@a:26379,b:7,[::1]:26379/2");
     let Some(Discovery::Sentinel { group, login: Some(login) }) = endpoint.discovery() else { panic!() };
     assert_eq!((group.as_str(), login.user(), login.password()), ("my/master", Some("s"), "&"));
-    assert_eq!((endpoint.user(), endpoint.password(), endpoint.replicas()), (Some("me"), Some("pw"), 2));
+    assert_eq!(
+        (endpoint.user(), endpoint.password(), endpoint.replicas()),
+        (Some("me"), Some("pw"), Some(2))
+    );
     assert_eq!(endpoint.tls().and_then(TlsOptions::server_name), Some("x"));
     assert_eq!(endpoint.places().count(), 3);
     assert!(!format!("{endpoint:?}").contains("pw") && !format!("{endpoint:?}").contains('&'));

@@ -344,8 +344,12 @@ mod tests {
     #[test]
     fn a_master_that_lost_the_marker_that_others_have_is_found() {
         let longest = Duration::from_secs(60);
-        let present =
-            |is_own, left| Marker::Present { is_own, left: Duration::from_secs(left), longest, replicas: 0 };
+        let present = |is_own, left| Marker::Present {
+            is_own,
+            left: Duration::from_secs(left),
+            longest,
+            replicas: None,
+        };
         assert_eq!(standings(&[Marker::Absent, Marker::Absent]), [Standing::Votes; 2]);
         let markers =
             [present(true, 0), present(true, 7), present(false, 0), Marker::Absent, Marker::Unknown];

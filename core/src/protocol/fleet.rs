@@ -17,9 +17,9 @@ pub struct Fleet {
     pub longest_ttl: Ttl,
     /// How many masters there are.
     pub masters: u32,
-    /// How many replicas confirm each vote of this master ([`Endpoint::with_replicas`]); 0 for a
-    /// master without replicas.
-    pub replicas: u32,
+    /// How many replicas this master has and how many confirm each of its votes, if its URL declares
+    /// that ([`Endpoint::with_replicas`]).
+    pub replicas: Option<u32>,
 }
 
 impl Fleet {
@@ -27,24 +27,26 @@ impl Fleet {
     ///
     /// It holds five values: the server's replication id; the time at which the marker was written;
     /// the time from which the master votes; the longest TTL; and the number of masters, plus 1,000
-    /// for each replica of this master. The times are in milliseconds of the server's clock since
+    /// for this master and 1,000 for each of its replicas if its URL declares them. The times are in milliseconds of the server's clock since
     /// 1970, the TTL is in milliseconds. A later version may add values: then the marker is that of
     /// another fleet for this one.
     pub const MARKER: &str = "quorlock:restart-guard";
 
-    /// What each replica adds to the last number of the marker. There are always fewer masters than
-    /// this, so one number holds both counts, and a client that does not know of the replicas
-    /// notices the mismatch.
-    const PER_REPLICA: u32 = 1000;
+    /// What each server of a declared group, the master and its replicas, adds to the last number
+    /// of the marker. There are always fewer masters than this, so one number holds both counts,
+    /// and a client that declares no replicas notices the mismatch, also if there are none.
+    const PER_SERVER: u32 = 1000;
 
-    /// The last number of the marker.
-    pub(crate) fn marked(self) -> u64 {
-        u64::from(self.masters) + u64::from(Self::PER_REPLICA) * u64::from(self.replicas)
+    /// Returns the last number of the marker.
+    pub fn marked(self) -> u64 {
+        let servers = self.replicas.map_or(0, |replicas| 1 + u64::from(replicas));
+        u64::from(self.masters) + u64::from(Self::PER_SERVER) * servers
     }
 
     /// Returns the fleet of a marker from its last two numbers.
     pub fn of_marker(longest_ttl: Ttl, marked: u32) -> Self {
-        Self { longest_ttl, masters: marked % Self::PER_REPLICA, replicas: marked / Self::PER_REPLICA }
+        let (masters, servers) = (marked % Self::PER_SERVER, marked / Self::PER_SERVER);
+        Self { longest_ttl, masters, replicas: servers.checked_sub(1) }
     }
 }
 
@@ -62,7 +64,7 @@ impl Terms {
     pub(crate) fn of(action: Action, fleet: Option<Fleet>) -> Self {
         let Some(fleet) = fleet else { return Self::Nothing };
         match action {
-            Action::Raise if fleet.replicas > 0 => Self::Replicas(fleet),
+            Action::Raise if fleet.replicas.is_some() => Self::Replicas(fleet),
             Action::Raise => Self::Nothing,
             action if action.votes() => Self::Marker(fleet),
             _ => Self::Nothing,
@@ -95,8 +97,8 @@ impl Terms {
 impl fmt::Display for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} master{}", self.masters, if self.masters == 1 { "" } else { "s" })?;
-        if self.replicas > 0 {
-            write!(f, ", replicas={}", self.replicas)?;
+        if let Some(replicas) = self.replicas {
+            write!(f, ", replicas={replicas}")?;
         }
         write!(f, " and a longest TTL of {}", Span(self.longest_ttl.as_duration()))
     }
@@ -111,7 +113,9 @@ mod tests {
     #[test]
     fn the_last_number_of_the_marker_encodes_masters_and_replicas() {
         let longest_ttl = Ttl::new(Duration::from_secs(10)).unwrap();
-        for (masters, replicas, marked) in [(3, 0, 3), (1, 2, 2001), (64, 16, 16_064)] {
+        for (masters, replicas, marked) in
+            [(3, None, 3), (3, Some(0), 1003), (1, Some(2), 3001), (64, Some(16), 17_064)]
+        {
             let fleet = Fleet { longest_ttl, masters, replicas };
             assert_eq!(fleet.marked(), u64::from(marked));
             assert_eq!(Fleet::of_marker(longest_ttl, marked), fleet);

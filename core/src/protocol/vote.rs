@@ -301,7 +301,8 @@ impl Cause {
             ),
             Self::Alone { connected, declared, .. } if connected > declared => write!(
                 f,
-                "has {connected} replicas, and its URL says replicas={declared}: give all clients the number of all replicas"
+                "has {connected} replica{}, and its URL says replicas={declared}: give all clients the number of all replicas",
+                if connected == 1 { "" } else { "s" }
             ),
             Self::Alone { following, declared, .. } => {
                 write!(f, "replicas that follow it: {following} of {declared}")
@@ -398,6 +399,10 @@ mod tests {
             (
                 Cause::Alone { following: 3, connected: 3, declared: 2 },
                 "has 3 replicas, and its URL says replicas=2: give all clients the number of all replicas",
+            ),
+            (
+                Cause::Alone { following: 0, connected: 1, declared: 0 },
+                "has 1 replica, and its URL says replicas=0: give all clients the number of all replicas",
             ),
             (Cause::Unconfirmed { confirmed: 0, declared: 1 }, "replicas that confirmed it in time: 0 of 1"),
             (Cause::NoLogin(Unavailable::EmptyFile), "no login: the password file /run/x is empty"),

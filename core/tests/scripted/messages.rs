@@ -61,22 +61,19 @@ fn each_unusable_configuration_has_its_own_message() {
              rediss+cluster://",
         ),
         (
-            refused(Config::builder(["redis://a?replicas=0"]).restart_guard(ms(10_000))),
-            "master 1 of 1: replicas= is the number of all replicas of the master, 1 to 16; if it has none, leave it out",
+            refused(Config::builder(["redis://a?replicas=17"]).restart_guard(ms(10_000))),
+            "master 1 of 1: replicas= is the number of all replicas of the master, 0 to 16",
         ),
         (
-            refused(Config::builder(["redis://a?replicas=1"])),
+            refused(Config::builder(["redis://a?replicas=0"])),
             "replicas= of a:6379 needs the restart guard: set restart_guard (--restart-guard) to the longest TTL of all clients",
-        ),
-        (
-            refused(Config::builder(["redis+sentinel://a,b/m?replicas=0"]).restart_guard(ms(10_000))),
-            "master 1 of 1: replicas= is the number of all replicas of the master, 1 to 16; if it has none, leave it out",
         ),
         (
             refused(Config::builder(["redis+sentinel://a,b/m"]).restart_guard(ms(10_000))),
             "a failover of m@a:26379,b:26379 would lose locks, and nothing prevents two holders: set a restart guard and \
-             replicas=K, the number of all its replicas; or write failover=durable if the service loses no write that it has \
-             acknowledged; or write failover=may-lose-locks if no harm is done when two clients now and then hold one lock",
+             replicas=K, the number of all its replicas, 0 if it has none; or write failover=durable if the service loses no \
+             write that it has acknowledged; or write failover=may-lose-locks if no harm is done when two clients now and then \
+             hold one lock",
         ),
         (
             refused(Config::builder(["unix:///s?db=1&db=2"])),

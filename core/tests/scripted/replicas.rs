@@ -13,20 +13,20 @@ use super::world::{Flow, KEY, REQUEST_TIMEOUT, World, ms, one_try, wanted};
 
 const LONGEST: Duration = ms(20_000);
 
-/// One master for each number: how many replicas its URL declares. Zero leaves the parameter out.
-fn declared(replicas: &[u8]) -> ConfigBuilder {
-    let urls = ["a", "b", "c"].iter().zip(replicas).map(|(name, replicas)| match replicas {
-        0 => format!("redis://{name}:6379"),
-        _ => format!("redis://{name}:6379?replicas={replicas}"),
+/// One master for each number: how many replicas its URL declares, if it declares any number.
+fn declared(replicas: &[impl Into<Option<u8>> + Copy]) -> ConfigBuilder {
+    let urls = ["a", "b", "c"].iter().zip(replicas).map(|(name, replicas)| match (*replicas).into() {
+        None => format!("redis://{name}:6379"),
+        Some(replicas) => format!("redis://{name}:6379?replicas={replicas}"),
     });
     Config::builder(urls).request_timeout(REQUEST_TIMEOUT).restart_guard(LONGEST)
 }
 
 /// Masters that vote and have the replicas that they declare.
-fn open(replicas: &[u8]) -> World {
+fn open(replicas: &[impl Into<Option<u8>> + Copy]) -> World {
     let mut world = World::cold(declared(replicas));
     for (master, replicas) in world.masters.iter_mut().zip(replicas) {
-        master.server.set_replicas((*replicas).into());
+        master.server.set_replicas((*replicas).into().unwrap_or(0).into());
     }
     world.pump();
     world.pass(LONGEST);
@@ -65,8 +65,8 @@ fn one_wait_follows_the_votes_of_one_write() {
 }
 
 #[test]
-fn a_release_waits_for_no_replica_and_a_master_without_replicas_is_not_asked() {
-    let mut world = open(&[1, 0, 0]);
+fn a_release_waits_for_no_replica_and_masters_without_replicas_are_not_asked() {
+    let mut world = open(&[Some(1), Some(0), None]);
     let lock = world.hold(&one_try());
     world.pump();
     assert_eq!(waits(&world), [1, 0, 0]);
@@ -154,6 +154,28 @@ fn without_its_replicas_a_master_does_nothing_and_says_how_many_follow() {
     world.pump();
     world.masters[0].server.set_following(2, 2);
     world.hold(&one_try());
+}
+
+#[test]
+fn a_master_votes_with_exactly_the_replicas_that_are_declared() {
+    for declared in 0..=2 {
+        for attached in 0..=3 {
+            let mut world = open(&[declared]);
+            let lock = world.hold(&one_try());
+            world.masters[0].server.set_replicas(attached);
+            world.extend(lock, ms(15_000));
+            let event = world.next_event();
+            let is_extended = matches!(event, Event::Extended { result: Ok(_), .. });
+            assert_eq!(is_extended, attached == u16::from(declared), "{attached} of {declared}: {event:?}");
+            world.release(lock);
+            world.pump();
+            world.events_now();
+            world.acquire(&one_try());
+            let event = world.next_event();
+            let is_granted = matches!(event, Event::Granted { .. });
+            assert_eq!(is_granted, attached == u16::from(declared), "{attached} of {declared}: {event:?}");
+        }
+    }
 }
 
 #[test]
@@ -345,9 +367,9 @@ fn a_bootstrap_is_confirmed() {
 
 #[test]
 fn clients_that_disagree_get_an_error_from_the_marker() {
-    for (first, second) in [(1, 0), (2, 1)] {
+    for (first, second) in [(1, None), (0, None), (1, Some(0)), (0, Some(1)), (2, Some(1))] {
         let mut world = open(&[first]);
-        world.masters[0].server.set_replicas(second.into());
+        world.masters[0].server.set_replicas(second.unwrap_or(0).into());
         world.add_node(declared(&[second]).build().unwrap(), 7);
         world.acquire_by(1, &one_try());
         let told = match world.next_event_of(1) {
@@ -361,10 +383,10 @@ fn clients_that_disagree_get_an_error_from_the_marker() {
 
 #[test]
 fn a_quorum_is_possible_without_the_group_whose_replica_is_down() {
-    let mut world = open(&[1, 1, 0]);
+    let mut world = open(&[Some(1), Some(1), None]);
     world.masters[0].server.set_following(1, 0);
     world.hold(&one_try());
-    let mut world = open(&[1, 1, 0]);
+    let mut world = open(&[Some(1), Some(1), None]);
     world.masters[0].server.set_following(1, 0);
     world.masters[1].server.set_following(0, 0);
     world.acquire(&one_try());

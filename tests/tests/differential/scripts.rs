@@ -62,7 +62,7 @@ const NUMBERS: [&[u8]; 18] = [
     b"5\x007",
 ];
 const SPANS: [&[u8]; 10] = [b"5", b"5", b"5", b"20", b"0", b"1000", b"abc", b" 5", b"2.5", b"5\x007"];
-const FLEETS: [&[u8]; 7] = [b"3", b"3", b"3", b"5", b"x", b"3\x007", b"1003"];
+const FLEETS: [&[u8]; 8] = [b"3", b"3", b"3", b"5", b"x", b"3\x007", b"1003", b"2003"];
 
 /// The values of a marker: the server's replication id and time.
 pub(crate) struct Site {

@@ -186,12 +186,9 @@ fn url(node: &Endpoint, tag: &str, replicas: usize) -> String {
     let _ = write!(url, "/?tag={tag}");
     match (node.failover(), node.replicas(), replicas) {
         (Some(Failover::Durable), ..) => url += "&failover=durable",
-        (Some(_), ..) | (None, 0, 0) => url += "&failover=may-lose-locks",
-        (None, 0, replicas) => {
-            let _ = write!(url, "&replicas={replicas}");
-        }
-        (None, declared, _) => {
-            let _ = write!(url, "&replicas={declared}");
+        (Some(_), ..) => url += "&failover=may-lose-locks",
+        (None, declared, present) => {
+            let _ = write!(url, "&replicas={}", declared.map_or(present, usize::from));
         }
     }
     let tls = node.tls();
@@ -292,7 +289,12 @@ mod tests {
     fn urls_contain_everything_except_the_password() {
         for (node, replicas, expected) in [
             ("redis://a:7000", 2, "redis+cluster://a:7000/?tag=q0&replicas=2"),
-            ("redis://a:7000", 0, "redis+cluster://a:7000/?tag=q0&failover=may-lose-locks"),
+            ("redis://a:7000", 0, "redis+cluster://a:7000/?tag=q0&replicas=0"),
+            (
+                "redis://a:7000?failover=may-lose-locks",
+                0,
+                "redis+cluster://a:7000/?tag=q0&failover=may-lose-locks",
+            ),
             ("redis://a:7000?failover=durable", 2, "redis+cluster://a:7000/?tag=q0&failover=durable"),
             (
                 "redis+cluster://w%40x:hunter2@a:7000,b:7001/?tag=z&replicas=1",

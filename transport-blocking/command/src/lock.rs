@@ -194,7 +194,7 @@ fn configuration(terms: Terms<'_>, client: &str) -> Result<ConfigBuilder, Refusa
 /// granted locks, so the others need not declare it.
 fn masters(terms: Terms<'_>) -> ConfigBuilder {
     let urls = terms.masters.urls();
-    let parsed = urls.clone().map(|url| url.parse::<Endpoint>()?.with_replicas(0));
+    let parsed = urls.clone().map(|url| url.parse::<Endpoint>()?.with_replicas(None));
     match parsed.collect::<Result<Vec<_>, EndpointError>>() {
         Ok(masters) if !terms.grants => {
             masters.into_iter().fold(Config::builder([""; 0]), |builder, master| {

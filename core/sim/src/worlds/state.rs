@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use quorlock_core::internals::OPEN;
-use quorlock_core::{Cause, Fleet};
+use quorlock_core::{Cause, Fleet, Ttl};
 
 use super::clock::{Clock, TrueTime};
 use super::event::{Event, Scheduled};
@@ -195,11 +195,13 @@ impl State {
 
     /// All masters are told that nothing can be locked yet.
     pub(super) fn bootstrap(&mut self, longest: Duration) {
-        let (masters, replicas) = (self.groups.masters(), self.groups.declared);
-        let longest_ttl = longest.as_millis().to_string();
-        // As in every marker: a thousand for each replica.
-        let [longest, masters] =
-            [longest_ttl, (masters + 1000 * replicas).to_string()].map(String::into_bytes);
+        let Ok(longest_ttl) = Ttl::new(longest) else { return };
+        let [masters, declared] =
+            [self.groups.masters(), self.groups.declared].map(|many| u32::try_from(many).unwrap_or(0));
+        let replicas = (declared > 0).then_some(declared);
+        let marked = Fleet { longest_ttl, masters, replicas }.marked();
+        let [longest, marked] =
+            [longest_ttl.as_millis(), marked].map(|number| number.to_string().into_bytes());
         let marker = self.groups.key(Fleet::MARKER.as_bytes());
         // In a cluster, only the owner of the slot accepts the command.
         let groups = &self.groups;
@@ -208,7 +210,7 @@ impl State {
             if node.model.is_replica() {
                 continue;
             }
-            let command = Command::new([b"EVAL", OPEN.text.as_bytes(), b"1", &marker, &longest, &masters]);
+            let command = Command::new([b"EVAL", OPEN.text.as_bytes(), b"1", &marker, &longest, &marked]);
             let server_now = Duration::from_nanos(node.clock.read(self.now));
             let _ = node.model.execute(&mut Session::new(), &command, server_now, &mut Vec::new());
         }

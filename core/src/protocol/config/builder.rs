@@ -343,9 +343,9 @@ impl ConfigBuilder {
         let fleet = match self.restart_guard {
             Some(longest_ttl) => {
                 let masters = u32::try_from(quorum.masters()).unwrap_or(u32::MAX);
-                Some(Fleet { longest_ttl: Ttl::new(longest_ttl)?, masters, replicas: 0 })
+                Some(Fleet { longest_ttl: Ttl::new(longest_ttl)?, masters, replicas: None })
             }
-            None => match masters.iter().find(|master| master.replicas() > 0) {
+            None => match masters.iter().find(|master| master.replicas().is_some()) {
                 Some(master) => return Err(ConfigError::ReplicasWithoutGuard { master: master.to_string() }),
                 None => None,
             },

@@ -291,7 +291,7 @@ impl fmt::Display for ConfigError {
             Self::FailoverUnguarded { master } => write!(
                 f,
                 "a failover of {master} would lose locks, and nothing prevents two holders: set a restart guard and \
-                 replicas=K, the number of all its replicas; or write failover=durable if the service loses no write that it \
+                 replicas=K, the number of all its replicas, 0 if it has none; or write failover=durable if the service loses no write that it \
                  has acknowledged; or write failover=may-lose-locks if no harm is done when two clients now and then hold one lock"
             ),
             Self::FencedThoughLost { master } => write!(

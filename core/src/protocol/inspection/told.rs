@@ -146,7 +146,7 @@ impl ServerFacts {
 
 impl Marker {
     pub(super) fn declares_no_replicas(self) -> bool {
-        matches!(self, Self::Present { replicas: 0, .. })
+        matches!(self, Self::Present { replicas: None, .. })
     }
 }
 
@@ -164,7 +164,7 @@ pub(crate) enum Marker {
         left: Duration,
         /// The longest TTL of the clients under the guard.
         longest: Duration,
-        /// How many replicas confirm each vote, according to the clients' URLs.
-        replicas: u32,
+        /// How many replicas there are and confirm each vote, if the clients' URLs declare them.
+        replicas: Option<u32>,
     },
 }

@@ -50,7 +50,7 @@ for line in string.gmatch(info, 'slave%d+:([^\\r\\n]*)') do
   local fresh = string.find(line, ',state=online,', 1, true) and string.find(line, ',lag=[01],')
   if place and fresh and not places[place] then places[place], follow = true, follow + 1 end
 end
-local declared = math.floor(tonumber(ARGV[#ARGV]) / 1000)
+local declared = math.floor(tonumber(ARGV[#ARGV]) / 1000) - 1
 local connected = tonumber(string.match(info, 'connected_slaves:(%d+)'))
 if follow ~= declared or connected ~= declared then return {'alone', follow, connected} end
 "
@@ -129,64 +129,64 @@ macro_rules! before_check {
 }
 
 pub(crate) const ACQUIRE_REPLICATED: Script =
-    behind_check!(ACQUIRE_GUARDED.text, 23, "acquire replicated", "6fd976b1c7e1767c7730af5c8d981334d4ddb216");
+    behind_check!(ACQUIRE_GUARDED.text, 23, "acquire replicated", "cfbf7777c8c8c8793ce223038d2e45b849ba2fd2");
 const ACQUIRE_FENCED_REPLICATED: Script = behind_check!(
     ACQUIRE_FENCED_GUARDED.text,
     24,
     "acquire fenced replicated",
-    "93fbc12b70a8e207376fcbde8914599f459cbee1"
+    "3fad7cf2c01593a898ffe2f3b3c08bafcec2c280"
 );
 const ACQUIRE_ALL_REPLICATED: Script =
-    behind_check!(ACQUIRE_ALL.text, 25, "acquire all replicated", "5e984247c01e0ca62438f0aabe5d34564ce403ba");
+    behind_check!(ACQUIRE_ALL.text, 25, "acquire all replicated", "47b414c5377c868fc895e4506f6a387ff2b12ae6");
 const TAKE_REPLICATED: Script =
-    behind_check!(TAKE.text, 26, "take replicated", "e13b0d4160ba3c5daf8cef5626e2cd6885032583");
+    behind_check!(TAKE.text, 26, "take replicated", "07bcd8011ccf85d7e72afcf21c0d1a45a5d01798");
 /// The `Yes` of this script is no vote and writes nothing: each vote checks the marker itself.
 pub(crate) const ATTEND_REPLICATED: Script = script!(
     [CHECK, unread(ATTEND.text)[0], unread(ATTEND.text)[1]],
     27,
     "attend replicated",
-    "61949bd97b3999a0b395e7ce2ab5639c49931881"
+    "1652b9ee667397ecdddfae44a21920fa541404a8"
 );
 const OPEN_REPLICATED: Script =
-    behind_check!(OPEN.text, 28, "open replicated", "a6048dbfd67257c439d95b77fad4875390aea685");
+    behind_check!(OPEN.text, 28, "open replicated", "261e8b4f3d87eb93eaa08132e4a4b18308d439ab");
 const RAISE_REPLICATED: Script =
-    behind_check!(RAISE.text, 29, "raise replicated", "208e5e4e066f36c216d61a65b04447dde624f1b4");
+    behind_check!(RAISE.text, 29, "raise replicated", "296865ec978f37d68dd04319e8233d49dd40c95a");
 pub(crate) const EXTEND_REPLICATED: Script =
-    behind_check!(EXTEND_GUARDED.text, 30, "extend replicated", "5359eccb4d13c6407b226764393f27db63299938");
+    behind_check!(EXTEND_GUARDED.text, 30, "extend replicated", "dcedfefc596b9ef71b6d4a17278d2bcaf8cf4a02");
 const EXTEND_FENCED_REPLICATED: Script = behind_check!(
     EXTEND_FENCED_GUARDED.text,
     31,
     "extend fenced replicated",
-    "f60fee149b3f96244f5146d0521d06193f471cac"
+    "2f4adebf4ab03b6b6e7e68e83d7e6547129f080d"
 );
 const RAISE_ALL_REPLICATED: Script =
-    behind_check!(RAISE_ALL.text, 32, "raise all replicated", "d48822d2f3b2dd7cca6cb78eb29436ac19d5354a");
+    behind_check!(RAISE_ALL.text, 32, "raise all replicated", "dc57063bc5143fb7358a3a6615cb19c88bb6c6a7");
 const EXTEND_ALL_REPLICATED: Script = behind_check!(
     EXTEND_ALL_GUARDED.text,
     33,
     "extend all replicated",
-    "f772a7100f285bc310ec97d91fca13552622f9db"
+    "7d7b23d5d8e76bf928cdde652606b85cd1acdb7d"
 );
 const HEAL_REPLICATED: Script =
-    behind_check!(HEAL_GUARDED.text, 34, "heal replicated", "62ac3b27baeffe50d39ca7dbb19e07b11e0ddc80");
+    behind_check!(HEAL_GUARDED.text, 34, "heal replicated", "9418bb5f6ed0d2454a7935f42b92d93d65f9e773");
 const HEAL_FENCED_REPLICATED: Script = behind_check!(
     HEAL_FENCED_GUARDED.text,
     35,
     "heal fenced replicated",
-    "2c0cdb9a11657db8d061522553ef6e3f94ef2317"
+    "89fd91d2c740670d69abf1bd3dead18c9adf623f"
 );
 const HEAL_ALL_REPLICATED: Script = behind_check!(
     HEAL_ALL_GUARDED.text,
     36,
     "heal all replicated",
-    "fb6939cb9c69003996fa23078475e8e45c4c2088"
+    "64ad08970431047ebb7228fb4b9ad97a5c416b92"
 );
 const ENTER_REPLICATED: Script =
-    behind_check!(ENTER.text, 39, "enter replicated", "0ad29d29d308f74d7cddac32c377d344cdab96c3");
+    behind_check!(ENTER.text, 39, "enter replicated", "43638c8a85472182652baa55f06afcfc1efa71b9");
 const KEEP_REPLICATED: Script =
-    before_check!(KEEP.text, 48, "keep replicated", "b40b4d0b0a2300fe05cdbfb01a9059e4ef266630");
+    before_check!(KEEP.text, 48, "keep replicated", "740cf5fbc43e984d5fbd3c8f6badff13e5cc5698");
 const KEEP_ALL_REPLICATED: Script =
-    before_check!(KEEP_ALL.text, 49, "keep all replicated", "e4e3b94096494397326eaa69331e77773a0554c0");
+    before_check!(KEEP_ALL.text, 49, "keep all replicated", "a1c22ecdd254ddc5588d08defc412c6f539bad81");
 
 /// Each voting script under the restart guard, with its replacement on a master with replicas.
 pub const REPLICATED: [(&Script, &Script); 17] = [

@@ -96,14 +96,14 @@ mod tests {
     #[test]
     fn a_marker_counts_only_until_the_restart_of_the_server_that_wrote_it() {
         let read = |marker: &str, id, clock| Marker::read(&text(marker), id, &time(clock));
-        let marker = "ab12 5000 65000 60000 1003";
+        let marker = "ab12 5000 65000 60000 2003";
         let mark = |id, clock| match read(marker, Some(id), clock) {
             Marker::Present(mark) => mark,
             other => panic!("{other:?}"),
         };
         let seen = mark("ab12", 25);
         assert_eq!((seen.is_own, seen.votes(), seen.longest()), (true, false, Duration::from_secs(60)));
-        assert_eq!((seen.fleet.masters, seen.fleet.replicas), (3, 1));
+        assert_eq!((seen.fleet.masters, seen.fleet.replicas), (3, Some(1)));
         assert_eq!((seen.born, seen.opens), (Duration::from_secs(5), Duration::from_secs(65)));
         assert!(mark("ab12", 65).votes());
         // From before a restart, or from the future.

@@ -198,19 +198,19 @@ fn restarts(survey: &Survey) -> Promise {
 
 fn failover(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
-    let declared = |place: usize| survey.masters.get(place).map_or(0, |master| u64::from(master.replicas()));
+    let declared = |place: usize| survey.masters.get(place)?.replicas().map(u64::from);
     let followed = survey.those(|place, facts| {
         let replicas = facts.info.as_ref()?.replicas?;
         let failover = survey.masters.get(place)?.failover();
-        (replicas > 0 && declared(place) == 0 && failover != Some(Failover::Durable))
+        (replicas > 0 && declared(place).is_none() && failover != Some(Failover::Durable))
             .then(|| if replicas == 1 { "1 replica".to_owned() } else { format!("{replicas} replicas") })
     });
     let cure = "detach the replicas, or declare replicas= in the URL of all clients, with the restart guard";
     let what = "two clients may hold one lock if a replica is promoted while its old primary keeps running";
     findings.broken(what, &followed, cure);
     let incomplete = survey.those(|place, facts| {
-        let (replicas, declared) = (facts.info.as_ref()?.replicas?, declared(place));
-        (declared > 0 && replicas != declared).then(|| format!("{replicas} of {declared}"))
+        let (replicas, declared) = (facts.info.as_ref()?.replicas?, declared(place)?);
+        (replicas != declared).then(|| format!("{replicas} of {declared}"))
     });
     let cure = "attach the replicas, or give all clients the actual number";
     findings.broken("has no vote without the replicas that its URL declares", &incomplete, cure);

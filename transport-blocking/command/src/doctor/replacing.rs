@@ -311,7 +311,7 @@ fn begin_anew(new: &str, old: &str) -> String {
 fn rests_on(old: &Endpoint, old_name: &str, new: &str, wait: &str) -> Vec<String> {
     let mut rests =
         vec![format!("{old_name} has been off for {wait}, and nothing starts it again at its address")];
-    if old.replicas() > 0 || old.discovery().is_some() {
+    if old.replicas().is_some_and(|many| many > 0) || old.discovery().is_some() {
         rests.push(format!("the same holds for all replicas of {old_name}: its whole group is off for good"));
     }
     rests.push(format!("all clients get {new}, and none gets another successor of {old_name}"));

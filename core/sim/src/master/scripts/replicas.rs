@@ -32,7 +32,7 @@ impl Body<'_, '_> {
         };
         let replicas = &self.call.master.conditions.replicas;
         let there = [replicas.following(self.call.now), replicas.connected()];
-        let declared = (marked / 1000.0).floor();
+        let declared = (marked / 1000.0).floor() - 1.0;
         if there.into_iter().all(|there| there as f64 == declared) {
             return Ok(true);
         }

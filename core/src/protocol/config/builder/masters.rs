@@ -34,6 +34,6 @@ impl ConfigBuilder {
 
 /// Whether a failover of this master may lose locks although its URL does not say so.
 pub(super) fn loses_locks_unsaid(master: &Endpoint, is_guarded: bool) -> bool {
-    let is_covered = is_guarded && master.replicas() > 0;
+    let is_covered = is_guarded && master.replicas().is_some();
     master.discovery().is_some() && !is_covered && master.failover().is_none()
 }
