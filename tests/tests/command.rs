@@ -82,3 +82,5 @@ mod supervision;
 mod unread;
 #[path = "command/usage.rs"]
 mod usage;
+#[path = "command/verdicts.rs"]
+mod verdicts;

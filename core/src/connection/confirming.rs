@@ -26,7 +26,7 @@ impl Connection {
     /// How many replicas must confirm a vote.
     #[inline]
     pub(super) fn declared(&self) -> u32 {
-        self.fleet.and_then(|fleet| fleet.replicas).unwrap_or(0)
+        self.fleet.and_then(|fleet| fleet.replicas).unwrap_or(0).into()
     }
 
     /// A request was appended to those that will be written.

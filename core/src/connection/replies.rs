@@ -307,7 +307,7 @@ pub(super) fn read_standing(fields: &[Reply<'_>], ours: Fleet) -> Option<Cause> 
         [Reply::Bulk(b"alone"), Reply::Integer(following), Reply::Integer(connected)] => {
             let [following, connected] =
                 [following, connected].map(|number| u32::try_from(*number).unwrap_or(0));
-            Some(Cause::Alone { following, connected, declared: ours.replicas? })
+            Some(Cause::Alone { following, connected, declared: ours.replicas?.into() })
         }
         _ => None,
     }

@@ -17,9 +17,9 @@ pub struct Fleet {
     pub longest_ttl: Ttl,
     /// How many masters there are.
     pub masters: u32,
-    /// How many replicas this master has and how many confirm each of its votes, if its URL declares
-    /// that ([`Endpoint::with_replicas`]).
-    pub replicas: Option<u32>,
+    /// How many replicas this master has and how many confirm each of its votes, if its URL
+    /// declares that ([`Endpoint::with_replicas`]).
+    pub replicas: Option<u16>,
 }
 
 impl Fleet {
@@ -27,9 +27,9 @@ impl Fleet {
     ///
     /// It holds five values: the server's replication id; the time at which the marker was written;
     /// the time from which the master votes; the longest TTL; and the number of masters, plus 1,000
-    /// for this master and 1,000 for each of its replicas if its URL declares them. The times are in milliseconds of the server's clock since
-    /// 1970, the TTL is in milliseconds. A later version may add values: then the marker is that of
-    /// another fleet for this one.
+    /// for this master and 1,000 for each of its replicas if its URL declares them. The times are
+    /// in milliseconds of the server's clock since 1970, the TTL is in milliseconds. A later
+    /// version may add values: then the marker is that of another fleet for this one.
     pub const MARKER: &str = "quorlock:restart-guard";
 
     /// What each server of a declared group, the master and its replicas, adds to the last number
@@ -46,7 +46,8 @@ impl Fleet {
     /// Returns the fleet of a marker from its last two numbers.
     pub fn of_marker(longest_ttl: Ttl, marked: u32) -> Self {
         let (masters, servers) = (marked % Self::PER_SERVER, marked / Self::PER_SERVER);
-        Self { longest_ttl, masters, replicas: servers.checked_sub(1) }
+        let replicas = servers.checked_sub(1).map(|many| u16::try_from(many).unwrap_or(u16::MAX));
+        Self { longest_ttl, masters, replicas }
     }
 }
 

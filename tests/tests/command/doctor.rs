@@ -69,9 +69,12 @@ fn masters_that_forget_need_the_restart_guard() {
     let expected = "holds: a master that lost its data does not vote for 60.0 s: the restart guard is in use";
     assert_eq!(promise(&told, "restarts"), expected);
 
-    // If clients use the restart guard already, the masters report it.
+    // Other clients use the guard. That does not help a client that does not.
     assert_eq!(call(&masters, &["bootstrap", "--restart-guard", "1m"], None).code, Some(0));
     let told = call(&masters, &["doctor"], None);
+    assert_eq!(told.code, Some(1), "{}", told.out);
+    assert!(promise(&told, "restarts").starts_with("DOES NOT HOLD: forgets locks"), "{}", told.out);
+    let told = call(&masters, &["doctor", "--restart-guard", "1m"], None);
     assert_eq!(told.code, Some(0), "{}", told.out);
     let expected = "holds: in use, for 60.0 s; one client without it voids it for all: give every client the same --restart-guard";
     assert_eq!(promise(&told, "restart guard"), expected);
@@ -89,7 +92,7 @@ fn a_restart_guard_that_clients_use_on_a_minority_of_the_masters_is_reported() {
     let told = call(&masters, &["doctor"], None);
     assert_eq!(told.code, Some(1), "{}", told.out);
     let expected = format!(
-        "DOES NOT HOLD: some clients use it, and one client without it voids it for all: {} (60.0 s)",
+        "DOES NOT HOLD: other clients use it, and this client without it voids it for all: {} (60.0 s)",
         masters[0].address()
     );
     assert_eq!(promise(&told, "restart guard"), expected);

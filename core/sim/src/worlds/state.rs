@@ -196,9 +196,8 @@ impl State {
     /// All masters are told that nothing can be locked yet.
     pub(super) fn bootstrap(&mut self, longest: Duration) {
         let Ok(longest_ttl) = Ttl::new(longest) else { return };
-        let [masters, declared] =
-            [self.groups.masters(), self.groups.declared].map(|many| u32::try_from(many).unwrap_or(0));
-        let replicas = (declared > 0).then_some(declared);
+        let masters = u32::try_from(self.groups.masters()).unwrap_or(0);
+        let replicas = u16::try_from(self.groups.declared).ok().filter(|declared| *declared > 0);
         let marked = Fleet { longest_ttl, masters, replicas }.marked();
         let [longest, marked] =
             [longest_ttl.as_millis(), marked].map(|number| number.to_string().into_bytes());

@@ -238,7 +238,7 @@ impl Config {
 
     /// The same, for one of the masters.
     pub(crate) fn fleet_at(&self, master: &Endpoint) -> Option<Fleet> {
-        self.fleet.map(|fleet| Fleet { replicas: master.replicas().map(u32::from), ..fleet })
+        self.fleet.map(|fleet| Fleet { replicas: master.replicas().map(u16::from), ..fleet })
     }
 
     /// The longest TTL that any client may have given a key, as far as is known.

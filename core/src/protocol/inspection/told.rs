@@ -165,6 +165,6 @@ pub(crate) enum Marker {
         /// The longest TTL of the clients under the guard.
         longest: Duration,
         /// How many replicas there are and confirm each vote, if the clients' URLs declare them.
-        replicas: Option<u32>,
+        replicas: Option<u16>,
     },
 }

@@ -114,7 +114,7 @@ impl Survey {
         self.quorum.masters() - wrong.count() < self.quorum.needed()
     }
 
-    /// Why a master that answered has no vote.
+    /// Why a master that answered has no vote for any client with this list.
     fn objection(&self, place: usize) -> Option<String> {
         let info = self.answers.get(place)?.as_ref().ok()?.info.as_ref()?;
         if info.role.as_deref().is_some_and(|role| role != "master") {

@@ -1,8 +1,9 @@
-//! Which of Quorlock's promises hold on these masters, and what to change where one does not.
+//! Which of Quorlock's promises hold on these masters for a client with these options, and what to
+//! change where one does not.
 
 use std::time::Duration;
 
-use quorlock_core::{EvictionPolicy, Failover, ServerError};
+use quorlock_core::{Cause, Endpoint, EvictionPolicy, Failover, Fleet, ServerError, Ttl};
 
 use super::Survey;
 use super::facts::{Facts, NOT_TOLD};
@@ -82,6 +83,9 @@ const NO_EVICTION: &str = "set maxmemory-policy to noeviction, or no maxmemory";
 const KEEP: &str = "set appendonly yes and appendfsync always there";
 const KEEP_OR_GUARD: &str =
     "set appendonly yes and appendfsync always there, or give all clients --restart-guard";
+const DECLARE: &str = "declare replicas= in the URL of all clients, with the restart guard";
+const NAMELESS: &str = "reports no replication id, so the restart guard cannot work";
+const NAME: &str = "use servers whose INFO reports master_replid, if they lose data when they restart";
 const GUARD_ALL: &str = "give every client the same --restart-guard";
 const GRANT: &str = "grant these commands: the page about masters has a rule for each kind of lock";
 const LET_ASK: &str =
@@ -116,13 +120,45 @@ impl Survey {
         .collect()
     }
 
+    /// Whether the URL of a master accepts that a failover loses locks.
+    fn loses_locks(&self, place: usize) -> bool {
+        self.masters.get(place).and_then(Endpoint::failover) == Some(Failover::MayLoseLocks)
+    }
+
     /// The policy with which a master may remove locks, unless the options accept that.
     fn evicts(&self, facts: &Facts) -> Option<EvictionPolicy> {
         facts.evicts().filter(|policy| !self.evictions.contains(policy))
     }
 
-    /// The longest TTL of the restart guard that is used: from the options, or from the markers of
-    /// a quorum.
+    /// What the clients of a master must agree on, if the options set the restart guard.
+    fn fleet(&self, place: usize) -> Option<Fleet> {
+        let longest_ttl = Ttl::new(self.guard?).ok()?;
+        let replicas = self.masters.get(place)?.replicas().map(u16::from);
+        Some(Fleet { longest_ttl, masters: u32::try_from(self.quorum.masters()).ok()?, replicas })
+    }
+
+    /// Why a master that answered has no vote.
+    pub(super) fn no_vote(&self, place: usize, facts: &Facts) -> Option<String> {
+        let refusal = || Some(self.refusal(place, facts)?.at(self.masters.get(place)?).to_string());
+        self.objection(place).or_else(refusal)
+    }
+
+    /// Why a master that could vote would not, under the restart guard of the options.
+    fn refusal(&self, place: usize, facts: &Facts) -> Option<Cause> {
+        let ours = self.fleet(place)?;
+        if let Some(theirs) = facts.marker.mark().map(|mark| mark.fleet).filter(|theirs| *theirs != ours) {
+            return Some(Cause::OtherFleet { ours, theirs });
+        }
+        if let Some(policy) = self.evicts(facts) {
+            return Some(Cause::Evicts(policy));
+        }
+        let (declared, connected) =
+            (u32::from(ours.replicas?), u32::try_from(facts.info.as_ref()?.replicas?).ok()?);
+        (connected != declared).then_some(Cause::Alone { following: connected, connected, declared })
+    }
+
+    /// The longest TTL of the restart guard that clients use: from the options, or from the markers
+    /// of a quorum.
     pub(super) fn guard_in_use(&self) -> Option<Duration> {
         let marked: Vec<_> = self
             .answers
@@ -142,13 +178,17 @@ fn availability(survey: &Survey) -> Promise {
         .filter_map(|(place, (master, answer))| {
             let why = match answer {
                 Err(cause) => Some(cause.at(master).to_string()),
-                Ok(_) => survey.objection(place),
+                Ok(facts) => survey.no_vote(place, facts),
             };
             Some((master.to_string(), why?))
         })
         .collect();
     findings.broken("no vote", &absent, "make each of them vote, or remove it from every client's list");
     lacking(survey, &mut findings, Use::Locks);
+    if survey.guard.is_some() {
+        lacking(survey, &mut findings, Use::RestartGuard);
+        findings.broken(NAMELESS, &nameless(survey), NAME);
+    }
     let (masters, needed) = (survey.quorum.masters(), survey.quorum.needed());
     let text = match masters - needed {
         0 => format!("{masters} of {masters} masters vote; none may fail"),
@@ -180,7 +220,7 @@ fn exclusion(survey: &Survey) -> Promise {
 
 fn restarts(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
-    match survey.guard_in_use() {
+    match survey.guard {
         Some(longest) => {
             against_guard(survey, &mut findings);
             let text = format!(
@@ -198,11 +238,13 @@ fn restarts(survey: &Survey) -> Promise {
 
 fn failover(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
+    let lossy = survey.those(|place, _| survey.loses_locks(place).then(String::new));
+    findings.broken("two clients may hold one lock after a failover, as its URL says", &lossy, DECLARE);
     let declared = |place: usize| survey.masters.get(place)?.replicas().map(u64::from);
     let followed = survey.those(|place, facts| {
         let replicas = facts.info.as_ref()?.replicas?;
         let failover = survey.masters.get(place)?.failover();
-        (replicas > 0 && declared(place).is_none() && failover != Some(Failover::Durable))
+        (replicas > 0 && declared(place).is_none() && failover.is_none())
             .then(|| if replicas == 1 { "1 replica".to_owned() } else { format!("{replicas} replicas") })
     });
     let cure = "detach the replicas, or declare replicas= in the URL of all clients, with the restart guard";
@@ -219,10 +261,17 @@ fn failover(survey: &Survey) -> Promise {
         .judge("failover", "no master has a replica that could be promoted and does not confirm its votes")
 }
 
-pub(super) fn restart_guard(survey: &Survey) -> Promise {
+/// Whether the restart guard works on these masters, whether this client uses it or not.
+pub(super) fn usable_guard(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
     against_guard(survey, &mut findings);
-    let text = match survey.guard_in_use() {
+    findings.judge("restart guard", "")
+}
+
+fn restart_guard(survey: &Survey) -> Promise {
+    let mut findings = Findings::default();
+    against_guard(survey, &mut findings);
+    let text = match survey.guard {
         Some(longest) => {
             findings.cures.extend(backlogs(survey));
             format!("in use, for {}; one client without it voids it for all: {GUARD_ALL}", spoken(longest))
@@ -235,11 +284,11 @@ pub(super) fn restart_guard(survey: &Survey) -> Promise {
     findings.judge("restart guard", &text)
 }
 
-/// Masters on which some client uses the guard, although it does not count as used.
+/// Masters on which other clients use the guard, although this one does not.
 fn used_by_others(survey: &Survey, findings: &mut Findings) {
     let marked =
         survey.those(|_, facts| facts.marker.mark().map(|mark| spoken(mark.fleet.longest_ttl.as_duration())));
-    let what = "some clients use it, and one client without it voids it for all";
+    let what = "other clients use it, and this client without it voids it for all";
     findings.broken(what, &marked, &format!("{GUARD_ALL}, or delete the markers if none uses it any more"));
 }
 
@@ -253,7 +302,10 @@ fn fencing(survey: &Survey) -> Promise {
         policy.starts_with("allkeys").then_some(policy)
     });
     findings.broken("may remove counters when its memory is full", &evicting, NO_EVICTION);
-    match survey.guard_in_use() {
+    let lossy = survey.those(|place, _| survey.loses_locks(place).then(String::new));
+    let what = "fenced locks are refused, because its URL says failover=may-lose-locks";
+    findings.broken(what, &lossy, DECLARE);
+    match survey.guard {
         Some(_) => against_guard(survey, &mut findings),
         None => losing_data(survey, &mut findings, "may lose its counters when it restarts"),
     }
@@ -303,8 +355,7 @@ fn lacking_locks(survey: &Survey, findings: &mut Findings) {
 /// What prevents the restart guard from working.
 fn against_guard(survey: &Survey, findings: &mut Findings) {
     lacking(survey, findings, Use::RestartGuard);
-    let cure = "use servers whose INFO reports master_replid, if they lose data when they restart";
-    findings.broken("reports no replication id, so the restart guard cannot work", &nameless(survey), cure);
+    findings.broken(NAMELESS, &nameless(survey), NAME);
     let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
     findings.broken("may remove the guard's marker when its memory is full", &evicting, NO_EVICTION);
     let others = survey.those(|_, facts| {

@@ -195,7 +195,7 @@ fn judge(survey: &Survey, old: &Endpoint, answer: Result<(), Cause>, place: usiz
                 .to_owned(),
         );
     }
-    let guard = promises::restart_guard(survey);
+    let guard = promises::usable_guard(survey);
     match guard.holds {
         Some(true) => {}
         Some(false) => against.extend(guard.text),

@@ -51,7 +51,7 @@ fn summary(survey: &Survey) -> String {
 
 /// The lines about a master that answered.
 fn about(survey: &Survey, place: usize, facts: &Facts) -> Vec<String> {
-    let mut lines: Vec<String> = survey.objection(place).into_iter().collect();
+    let mut lines: Vec<String> = survey.no_vote(place, facts).into_iter().collect();
     lines.extend(facts.found_at.as_ref().map(|address| format!("is at {address} now")));
     match &facts.info {
         Some(info) => {
@@ -242,7 +242,7 @@ pub(super) fn json(survey: &Survey, promises: &[Promise]) -> String {
 }
 
 fn reported(survey: &Survey, place: usize, facts: &Facts) -> MasterReport {
-    let objection = survey.objection(place);
+    let objection = survey.no_vote(place, facts);
     let permissions = &facts.permissions;
     let lacking = || {
         let told = permissions.lacking.iter().map(|lack| match &lack.on {
