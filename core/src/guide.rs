@@ -92,6 +92,8 @@ pub mod deployments {}
 #[doc = include_str!("../docs/doctor.md")]
 pub mod doctor {}
 
+/// [deployments]: deployments
+/// [tls]: tls
 /// [`Port`]: crate::front::Port
 /// [`Host`]: crate::front::Host
 #[doc = repository_file!("by_hand", "core/examples/by_hand.rs")]
