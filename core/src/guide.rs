@@ -26,16 +26,33 @@
 //!
 //! The examples are for a program that depends on one of the transports.
 
-// In the pages' files, links lead to the files of other pages, and pictures to files beside them.
-// The definitions here replace those, because rustdoc uses the first definition of a link: links
-// lead to modules, and pictures to the repository.
+// In the pages' files, links lead to the files of other pages and of the repository, and pictures
+// to files beside them. The definitions here replace those, because rustdoc uses the first
+// definition of a link: links lead to modules or to the repository, whose address is in the
+// manifest.
+
+/// A link to a file of the repository.
+macro_rules! repository_file {
+    ($label:literal, $path:literal) => {
+        concat!("[", $label, "]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/main/", $path)
+    };
+}
+
+/// A link to a picture beside the pages.
+macro_rules! picture {
+    ($label:literal, $file:literal) => {
+        concat!("[", $label, "]: ", env!("CARGO_PKG_REPOSITORY"), "/raw/main/core/docs/", $file)
+    };
+}
 
 /// [failover]: failover
+#[doc = repository_file!("results", "tests/RESULTS.md")]
 #[doc = include_str!("../docs/beyond.md")]
 pub mod beyond {}
 
 /// [doctor]: doctor#to-replace-a-dead-master
 /// [failover]: failover
+#[doc = repository_file!("results", "tests/RESULTS.md")]
 #[doc = include_str!("../docs/choosing.md")]
 pub mod choosing {}
 
@@ -51,9 +68,11 @@ pub mod command {}
 /// [failover]: failover#redis-cluster
 /// [migrating]: migrating
 /// [proofs]: proofs
+#[doc = repository_file!("results", "tests/RESULTS.md")]
 #[doc = include_str!("../docs/comparison.md")]
 pub mod comparison {}
 
+#[doc = repository_file!("results", "tests/RESULTS.md")]
 #[doc = include_str!("../docs/COSTS.md")]
 pub mod costs {}
 
@@ -73,17 +92,26 @@ pub mod deployments {}
 #[doc = include_str!("../docs/doctor.md")]
 pub mod doctor {}
 
+/// [deployments]: deployments
+/// [tls]: tls
 /// [`Port`]: crate::front::Port
 /// [`Host`]: crate::front::Host
+#[doc = repository_file!("by_hand", "core/examples/by_hand.rs")]
+#[doc = repository_file!("own", "transport-blocking/examples/custom_runtime.rs")]
+#[doc = repository_file!("reactor", "transport-blocking/src/reactor.rs")]
+#[doc = repository_file!("smol", "transport-smol/src/runtime.rs")]
+#[doc = repository_file!("tests", "tests/README.md")]
 #[doc = include_str!("../docs/driving.md")]
 pub mod driving {}
 
 /// [masters]: masters#permissions
 /// [replace]: choosing#to-replace-a-dead-master
+#[doc = repository_file!("proofs", "tests/PROOFS.md")]
 #[doc = include_str!("../docs/failover.md")]
 pub mod failover {}
 
 /// [simulate]: simulate
+#[doc = repository_file!("results", "tests/RESULTS.md")]
 #[doc = include_str!("../docs/faults.md")]
 pub mod faults {}
 
@@ -98,24 +126,30 @@ pub mod kinds {}
 /// [passwords]: choosing#passwords-that-change
 /// [prefix]: choosing#applications-that-share-masters
 /// [tls]: tls
+#[doc = repository_file!("versions", "tests/VERSIONS.md")]
 #[doc = include_str!("../docs/masters.md")]
 pub mod masters {}
 
 /// [comparison]: comparison
 /// [failover]: failover
 /// [masters]: masters
+#[doc = repository_file!("results", "tests/RESULTS.md")]
 #[doc = include_str!("../docs/migrating.md")]
 pub mod migrating {}
 
 /// [kinds]: kinds
+#[doc = repository_file!("metrics", "transport-blocking/examples/metrics.rs")]
 #[doc = include_str!("../docs/observability.md")]
 pub mod observability {}
 
 /// [simulate]: simulate
+#[doc = repository_file!("mutants", "tests/MUTANTS.md")]
+#[doc = repository_file!("results", "tests/PROOFS.md")]
+#[doc = repository_file!("versions", "tests/VERSIONS.md")]
 #[doc = include_str!("../docs/proofs.md")]
 pub mod proofs {}
 
-/// [image]: https://raw.githubusercontent.com/quorlock/quorlock/main/core/docs/kleppmann-pause.svg
+#[doc = picture!("image", "kleppmann-pause.svg")]
 #[doc = include_str!("../docs/simulate.md")]
 pub mod simulate {}
 
@@ -125,12 +159,32 @@ pub mod simulate {}
 /// [doctor]: doctor
 /// [faults]: faults
 /// [masters]: masters#permissions
-/// [image]: https://raw.githubusercontent.com/quorlock/quorlock/main/core/docs/demo.svg
+#[doc = picture!("image", "demo.svg")]
+#[doc = repository_file!("axum_handler", "transport-tokio/examples/axum_handler.rs")]
+#[doc = repository_file!("blocking", "transport-blocking/examples/blocking.rs")]
+#[doc = repository_file!("by_hand", "core/examples/by_hand.rs")]
+#[doc = repository_file!("cache_refill", "transport-blocking/examples/cache_refill.rs")]
+#[doc = repository_file!("cron", "transport-blocking/examples/cron.rs")]
+#[doc = repository_file!("cron_sentinel", "transport-blocking/examples/cron_sentinel.rs")]
+#[doc = repository_file!("custom_runtime", "transport-blocking/examples/custom_runtime.rs")]
+#[doc = repository_file!("embedded", "transport-blocking/examples/embedded.rs")]
+#[doc = repository_file!("fair_leader", "transport-tokio/examples/fair_leader.rs")]
+#[doc = repository_file!("fenced_store", "transport-blocking/examples/fenced_store.rs")]
+#[doc = repository_file!("job_queue", "transport-smol/examples/job_queue.rs")]
+#[doc = repository_file!("leader", "transport-tokio/examples/leader.rs")]
+#[doc = repository_file!("many_futures", "transport-blocking/examples/many_futures.rs")]
+#[doc = repository_file!("metrics", "transport-blocking/examples/metrics.rs")]
+#[doc = repository_file!("rate_limiter", "transport-tokio/examples/rate_limiter.rs")]
+#[doc = repository_file!("refreshed_token", "transport-tokio/examples/refreshed_token.rs")]
+#[doc = repository_file!("smol", "transport-smol/examples/smol.rs")]
+#[doc = repository_file!("thread_pool", "transport-blocking/examples/thread_pool.rs")]
+#[doc = repository_file!("tokio", "transport-tokio/examples/tokio.rs")]
 #[doc = include_str!("../docs/start.md")]
 pub mod start {}
 
 /// [connections]: choosing#connections-of-your-own
 /// [simulate]: simulate
+#[doc = repository_file!("job_queue", "tests/outside/job_queue.rs")]
 #[doc = include_str!("../docs/testing.md")]
 pub mod testing {}
 
@@ -138,5 +192,8 @@ pub mod testing {}
 pub mod tls {}
 
 /// [masters]: masters
+#[doc = repository_file!("architecture", "ARCHITECTURE.md")]
+#[doc = repository_file!("proofs", "tests/PROOFS.md")]
+#[doc = repository_file!("results", "tests/RESULTS.md")]
 #[doc = include_str!("../docs/waiting.md")]
 pub mod waiting {}

@@ -92,6 +92,9 @@ mod documented {
     #[doc = include_str!("../../core/docs/kinds.md")]
     struct Kinds;
 
+    #[doc = include_str!("../../core/docs/observability.md")]
+    struct Observability;
+
     #[doc = include_str!("../../core/docs/start.md")]
     struct Start;
 

@@ -58,6 +58,8 @@ mod output;
 mod password_file;
 #[path = "command/prefix.rs"]
 mod prefix;
+#[path = "command/programs.rs"]
+mod programs;
 #[path = "command/promptness.rs"]
 mod promptness;
 #[path = "command/replacing.rs"]

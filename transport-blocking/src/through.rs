@@ -27,8 +27,10 @@ use crate::socket::Socket;
 /// use quorlock_blocking::{Address, Config};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let masters = quorlock_embedded::Masters::start(3)?;
-/// # let urls = masters.urls();
+/// let masters = ["redis://a", "redis://b", "redis://c"];
+/// let tunnel = std::net::SocketAddr::from(([192, 0, 2, 1], 4000));
+/// # let embedded = quorlock_embedded::Masters::start(3)?;
+/// # let masters = embedded.urls();
 /// # let relay = std::net::TcpListener::bind("127.0.0.1:0")?;
 /// # let tunnel = relay.local_addr()?;
 /// # std::thread::spawn(move || {
@@ -58,7 +60,7 @@ use crate::socket::Socket;
 ///     stream.read_exact(&mut [0])?;
 ///     Ok(stream)
 /// };
-/// let config = Config::builder(urls).connect_timeout(TIMEOUT).build()?;
+/// let config = Config::builder(masters).connect_timeout(TIMEOUT).build()?;
 /// let locker = quorlock_blocking::through(connector).open(config)?;
 /// locker.lock("invoice:42").wait()?.release().wait()?;
 /// # Ok(())

@@ -26,8 +26,10 @@ use crate::runtime::Runtime;
 /// use smol::net::TcpStream;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let masters = quorlock_embedded::Masters::start(3)?;
-/// # let urls = masters.urls();
+/// let masters = ["redis://a", "redis://b", "redis://c"];
+/// let tunnel = std::net::SocketAddr::from(([192, 0, 2, 1], 4000));
+/// # let embedded = quorlock_embedded::Masters::start(3)?;
+/// # let masters = embedded.urls();
 /// # let relay = smol::block_on(smol::net::TcpListener::bind("127.0.0.1:0"))?;
 /// # let tunnel = relay.local_addr()?;
 /// # smol::spawn(async move {
@@ -56,7 +58,7 @@ use crate::runtime::Runtime;
 ///     stream.read_exact(&mut [0]).await?;
 ///     Ok(stream)
 /// };
-/// let locker = quorlock_smol::through(connector).open(Config::new(urls)?)?;
+/// let locker = quorlock_smol::through(connector).open(Config::new(masters)?)?;
 /// smol::block_on(async {
 ///     locker.lock("invoice:42").await?.release().await?;
 ///     Ok(())

@@ -5,10 +5,10 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     # let masters = quorlock_embedded::Masters::start(3)?;
-//!     # let urls = masters.urls();
-//!     // With `urls` such as ["redis://a", "redis://b", "redis://c"]:
-//!     let locker = quorlock_tokio::open(Config::new(urls)?)?;
+//!     let masters = ["redis://a", "redis://b", "redis://c"];
+//!     # let embedded = quorlock_embedded::Masters::start(3)?;
+//!     # let masters = embedded.urls();
+//!     let locker = quorlock_tokio::open(Config::new(masters)?)?;
 //!     // Waits for at most 10 s; `.timeout(None)` waits for as long as it takes.
 //!     let guard = locker.lock("invoice:42").await?;
 //!     guard.release().await?;

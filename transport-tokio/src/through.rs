@@ -32,8 +32,10 @@ use crate::runtime::{self, OutsideOfAsync, Runtime};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let masters = quorlock_embedded::Masters::start(3)?;
-/// # let urls = masters.urls();
+/// let masters = ["redis://a", "redis://b", "redis://c"];
+/// let tunnel = std::net::SocketAddr::from(([192, 0, 2, 1], 4000));
+/// # let embedded = quorlock_embedded::Masters::start(3)?;
+/// # let masters = embedded.urls();
 /// # let relay = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 /// # let tunnel = relay.local_addr()?;
 /// # tokio::spawn(async move {
@@ -57,7 +59,7 @@ use crate::runtime::{self, OutsideOfAsync, Runtime};
 ///     stream.read_u8().await?;
 ///     Ok(stream)
 /// };
-/// let locker = quorlock_tokio::through(connector).open(Config::new(urls)?)?;
+/// let locker = quorlock_tokio::through(connector).open(Config::new(masters)?)?;
 /// locker.lock("invoice:42").await?.release().await?;
 /// # Ok(())
 /// # }

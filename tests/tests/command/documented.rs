@@ -8,10 +8,11 @@
 //!   `quorlock simulate`.
 //! * `sh` with a line that begins with `quorlock` or takes its output: the whole block, as a script
 //!   of a POSIX shell that ends at the first failure.
-//! * *`crontab`: each line after its five fields, with the variables above it.
+//! * `crontab`: each line after its five fields, with the variables above it.
 //!
-//! The hosts `a`, `b` and `c` are masters that the test starts for each page; ports that a
-//! page names are free ones. Commands that cannot be run are in [`LEFT_OUT`].
+//! The hosts `a`, `b` and `c` are masters that the test starts for each page. The ports that a page
+//! names are free ones in a block that starts masters on them, and those masters in other blocks.
+//! Commands that cannot be run are in [`LEFT_OUT`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -166,10 +167,15 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// The script with real masters in place of the hosts that a page names, and free ports in place of
-/// its ports.
+/// The script with real masters in place of the hosts and ports that a page names. If it starts
+/// masters itself, it gets free ports for them.
 pub(crate) fn with_masters(script: &str, urls: &[String]) -> String {
     let mut script = script.to_owned();
+    if !script.contains("quorlock master ") {
+        for (port, url) in PORTS.iter().zip(urls) {
+            script = script.replace(&format!("redis://127.0.0.1:{port}"), url);
+        }
+    }
     let listeners: Vec<_> = PORTS.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     for (port, listener) in PORTS.iter().zip(&listeners) {
         let free = listener.local_addr().unwrap().port();

@@ -27,7 +27,7 @@ fn every_example_begins_with_its_problem_and_is_listed_and_run() {
             for part in ["//! Run: ", "//! Watch: ", &format!("--example {name}")] {
                 assert!(opening.contains(part), "{name} has no {part:?}");
             }
-            let link = format!("[{name}]: https://github.com/quorlock/quorlock/blob/main/{folder}/{name}.rs");
+            let link = format!("[{name}]: ../../{folder}/{name}.rs\n");
             assert!(gallery.contains(&link), "core/docs/start.md does not list {name}");
             assert!(checks.contains(&format!("\"{name}\"")), "the step `examples` does not run {name}");
             examples += 1;

@@ -6,13 +6,6 @@ use std::path::Path;
 
 use crate::documented::{pages, root};
 
-/// Where files of this repository are shown to readers of a registry, of the book or of docs.rs.
-const REPOSITORY: &str = "https://github.com/quorlock/quorlock/blob/main/";
-/// Where the README of this repository is shown.
-const HOME: &str = "https://github.com/quorlock/quorlock#";
-/// Where the pictures of this repository are.
-const RAW: &str = "https://raw.githubusercontent.com/quorlock/quorlock/main/";
-
 /// The list of the book's chapters.
 const SUMMARY: &str = "core/docs/SUMMARY.md";
 
@@ -50,11 +43,11 @@ fn anchor(heading: &str) -> String {
 
 /// Why the target of a link in `name` does not exist.
 fn dead(name: &str, target: &str) -> Option<String> {
-    let target = match target.strip_prefix(REPOSITORY).or_else(|| target.strip_prefix(RAW)) {
-        Some(path) => root().join(path),
-        None if target.starts_with(HOME) => root().join(target.replace(HOME, "README.md#")),
-        None if target.contains("://") => return None,
-        None if target.starts_with('#') => root().join(format!("{name}{target}")),
+    if target.contains("://") {
+        return None;
+    }
+    let target = match target.strip_prefix('#') {
+        Some(_) => root().join(format!("{name}{target}")),
         None => root().join(name).parent().unwrap().join(target),
     };
     let target = target.to_str().unwrap();
@@ -115,9 +108,10 @@ fn every_page_is_a_chapter_of_the_book_once() {
     assert_eq!(chapters, pages);
 }
 
-/// In rustdoc a page is a module, so its links to other pages must not lead to their files.
+/// In rustdoc a page is a module, so its links to other pages must not lead to their files, and
+/// those to files of the repository are not relative.
 #[test]
-fn every_link_between_pages_leads_to_a_module_in_rustdoc() {
+fn every_link_of_a_page_leads_to_the_same_place_in_rustdoc() {
     let guide = fs::read_to_string(root().join("core/src/guide.rs")).unwrap();
     for (name, page) in pages() {
         let Some(file) = name.strip_prefix("core/docs/").filter(|_| name != SUMMARY) else { continue };
@@ -132,14 +126,42 @@ fn every_link_between_pages_leads_to_a_module_in_rustdoc() {
             if target.contains("://") {
                 continue;
             }
-            let expected = match target.split_once(".md") {
-                Some((page, heading)) => format!("{}{heading}", page.to_lowercase()),
-                None => format!("{RAW}core/docs/{target}"),
+            let line = match (target.strip_prefix("../../"), target.split_once(".md")) {
+                (Some(path), _) => format!("#[doc = repository_file!({defined:?}, {path:?})]"),
+                (None, Some((page, heading))) => format!("/// [{defined}]: {}{heading}", page.to_lowercase()),
+                (None, None) => format!("#[doc = picture!({defined:?}, {target:?})]"),
             };
-            let line = format!("/// [{defined}]: {expected}");
             assert!(of_it.lines().any(|it| it == line), "core/src/guide.rs needs {line:?} for {file}");
         }
     }
+}
+
+/// Where the repository is, is known to its root manifest alone: all else is relative, or derived.
+#[test]
+fn no_other_file_than_the_manifest_has_the_address_of_the_repository() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let (_, rest) = manifest.split_once("\nrepository = \"https://").unwrap();
+    let address = rest.split_once('"').unwrap().0;
+    let (mut folders, mut having, mut files) = (vec![root()], Vec::new(), 0);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_symlink() || [".git", "target"].contains(&path.file_name().unwrap().to_str().unwrap())
+            {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            files += 1;
+            if text.contains(address) {
+                having.push(path.strip_prefix(root()).unwrap().to_owned());
+            }
+        }
+    }
+    assert_eq!(having, [Path::new("Cargo.toml")], "of {files} files");
 }
 
 /// A phone is narrower than a picture, and a page may be dark.

@@ -1,11 +1,19 @@
 //! The links of the built book. The headings of a page get their names from mdBook, which the tests
-//! of the sources do not know.
+//! of the sources do not know. Links to files of the repository are relative in the sources, and
+//! lead out of the book.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use crate::Outcome;
+use crate::process::root;
+
+/// Where the repository is.
+pub(super) const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
+
+/// How a page of the book begins a link to a file of the repository.
+const OUT: &str = " href=\"../../";
 
 /// The links of a page, and the places in it to which others can link.
 #[derive(Default, PartialEq, Eq, Debug)]
@@ -25,6 +33,39 @@ impl Page {
         links.extend::<BTreeSet<String>>(values("src"));
         Self { links, names: values("id") }
     }
+}
+
+/// Makes the links of all pages that lead out of the book lead to the repository.
+pub(super) fn lead_out(folder: &Path) -> Outcome {
+    for file in fs::read_dir(folder)? {
+        let file = file?.path();
+        if file.extension().is_some_and(|extension| extension == "html") {
+            let html = fs::read_to_string(&file)?;
+            if html.contains(OUT) {
+                fs::write(&file, to_repository(&html, |path| root().join(path).exists()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The page with the address of the repository in its links to files that exist there.
+fn to_repository(html: &str, exists: impl Fn(&str) -> bool) -> String {
+    let mut parts = html.split(OUT);
+    let mut page = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (link, rest) = part.split_once('"').unwrap_or((part, ""));
+        let (path, heading) = link.find('#').map_or((link, ""), |at| link.split_at(at));
+        // mdBook takes every file of Markdown for one of its pages.
+        let markdown = path.strip_suffix(".html").map(|name| format!("{name}.md"));
+        let path = markdown.filter(|path| exists(path)).unwrap_or_else(|| path.to_owned());
+        page += &if exists(&path) {
+            format!(" href=\"{REPOSITORY}/blob/main/{path}{heading}\"{rest}")
+        } else {
+            format!("{OUT}{link}\"{rest}")
+        };
+    }
+    page
 }
 
 /// Follows the links of all pages, except those to other sites.
@@ -72,6 +113,18 @@ fn dead(pages: &BTreeMap<String, Page>, exists: impl Fn(&str) -> bool) -> Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_to_files_of_the_repository_get_its_address() {
+        let page = "<a href=\"../../a.rs\"> <a href=\"../../b.html#there\"> <a href=\"../../c.html\"> <a href=\"d.html\">";
+        let exists = |path: &str| ["a.rs", "b.md"].contains(&path);
+        let expected = format!(
+            "<a href=\"{REPOSITORY}/blob/main/a.rs\"> <a href=\"{REPOSITORY}/blob/main/b.md#there\"> \
+             <a href=\"../../c.html\"> <a href=\"d.html\">"
+        );
+        assert_eq!(to_repository(page, exists), expected);
+        assert!(REPOSITORY.starts_with("https://"));
+    }
 
     #[test]
     fn links_to_missing_files_and_headings_are_found() {

@@ -58,7 +58,13 @@ pub(super) fn book() -> Outcome {
     };
     print!("{found}");
     let folder = target().join("book");
-    run(program("mdbook", &["build", "core/docs", "--dest-dir"]).arg(&folder))?;
+    let mut build = program("mdbook", &["build", "core/docs", "--dest-dir"]);
+    // Settings of `book.toml` that are derived.
+    build.env("MDBOOK_OUTPUT__HTML__GIT_REPOSITORY_URL", book::REPOSITORY);
+    let edit = format!("{}/edit/main/core/docs/{{path}}", book::REPOSITORY);
+    build.env("MDBOOK_OUTPUT__HTML__EDIT_URL_TEMPLATE", edit);
+    run(build.arg(&folder))?;
+    book::lead_out(&folder)?;
     book::links(&folder)
 }
 
