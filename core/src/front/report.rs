@@ -61,6 +61,8 @@ pub struct Refusals {
     pub no_quorum: u64,
     /// [`AcquireError::Misconfigured`].
     pub misconfigured: u64,
+    /// [`AcquireError::Quarantined`].
+    pub quarantined: u64,
     /// [`AcquireError::TooLate`].
     pub too_late: u64,
     /// [`AcquireError::NotHeld`].
@@ -92,6 +94,7 @@ impl Refusals {
             ("held_by_another", self.held_by_another),
             ("no_quorum", self.no_quorum),
             ("misconfigured", self.misconfigured),
+            ("quarantined", self.quarantined),
             ("too_late", self.too_late),
             ("not_held", self.not_held),
             ("lost", self.lost),
@@ -116,6 +119,7 @@ impl Refusals {
             AcquireError::HeldByAnother(_) => &mut self.held_by_another,
             AcquireError::NoQuorum(_) => &mut self.no_quorum,
             AcquireError::Misconfigured(_) => &mut self.misconfigured,
+            AcquireError::Quarantined(_) => &mut self.quarantined,
             AcquireError::TooLate(_) => &mut self.too_late,
             AcquireError::NotHeld(_) => &mut self.not_held,
             AcquireError::Lost(_) => &mut self.lost,

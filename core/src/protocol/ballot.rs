@@ -63,7 +63,7 @@ impl Ballot {
         Tally::of(self.cast())
     }
 
-    fn cast(&self) -> &[Vote] {
+    pub(super) fn cast(&self) -> &[Vote] {
         self.votes.as_deref().unwrap_or_default()
     }
 

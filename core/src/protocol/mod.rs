@@ -78,4 +78,4 @@ pub use token::{Entropy, EntropyFailed, Token};
 pub use ttl::Ttl;
 pub(crate) use vote::Panicked;
 pub use vote::{Cause, Vote};
-pub(crate) use votes::{Tally, Votes};
+pub(crate) use votes::{Tally, Votes, are_quarantined};

@@ -6,8 +6,9 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Ballot, ConfigError, EntropyFailed, Missing, Quorum, Resource};
+use super::{Ballot, ConfigError, EntropyFailed, Missing, Quorum, Resource, are_quarantined};
 
 /// Why a lock was not acquired.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +26,10 @@ pub enum AcquireError {
     /// Too few masters can vote until a configuration is changed, such as a password, a permission,
     /// a database or a duplicate address.
     Misconfigured(Arc<Ballot>),
+    /// Too few masters can vote: the others are in the quarantine of the restart guard, each for a
+    /// time that it reported. If the caller's time is over before a quorum can vote, the request
+    /// ends at once with this error.
+    Quarantined(Arc<Ballot>),
     /// A quorum granted the lock, but so late that no validity was left.
     TooLate(Arc<Ballot>),
     /// The request was to resume a lock, and too few masters for a quorum have its token.
@@ -74,6 +79,7 @@ impl AcquireError {
             Self::HeldByAnother(ballot)
             | Self::NoQuorum(ballot)
             | Self::Misconfigured(ballot)
+            | Self::Quarantined(ballot)
             | Self::TooLate(ballot)
             | Self::NotHeld(ballot) => Some(ballot),
             Self::NotExtended(error) => error.ballot(),
@@ -95,6 +101,7 @@ impl AcquireError {
             Self::HeldByAnother(_) => "held_by_another",
             Self::NoQuorum(_) => "no_quorum",
             Self::Misconfigured(_) => "misconfigured",
+            Self::Quarantined(_) => "quarantined",
             Self::TooLate(_) => "too_late",
             Self::NotHeld(_) => "not_held",
             Self::Lost(_) => "lost",
@@ -120,6 +127,8 @@ impl AcquireError {
             Self::HeldByAnother(ballot)
         } else if tally.is_misconfigured(quorum) {
             Self::Misconfigured(ballot)
+        } else if are_quarantined(ballot.cast(), quorum, Duration::ZERO) {
+            Self::Quarantined(ballot)
         } else {
             Self::NoQuorum(ballot)
         }
@@ -131,6 +140,13 @@ impl fmt::Display for AcquireError {
         match self {
             Self::HeldByAnother(ballot) | Self::NoQuorum(ballot) | Self::Misconfigured(ballot) => {
                 write!(f, "{} not acquired: {ballot}", ballot.targets)
+            }
+            Self::Quarantined(ballot) => {
+                write!(
+                    f,
+                    "{} not acquired: {ballot}; `quorlock bootstrap` tells masters that are new, and have never granted a lock, to vote now",
+                    ballot.targets
+                )
             }
             Self::NotHeld(ballot) => {
                 write!(f, "{} not resumed: it is not held by this token: {ballot}", ballot.targets)

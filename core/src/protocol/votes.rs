@@ -1,6 +1,7 @@
 //! The votes of one round, and their counts.
 
 use std::ops::Deref;
+use std::time::Duration;
 
 use super::{Cause, MasterId, MasterSet, Quorum, Vote};
 
@@ -76,6 +77,12 @@ pub(crate) struct Tally {
     outstanding: u8,
     misconfigured: u8,
     other_fleet: u8,
+}
+
+/// Whether masters are quarantined for this time or longer, and the others are no quorum.
+pub(crate) fn are_quarantined(votes: &[Vote], quorum: Quorum, at_least: Duration) -> bool {
+    let is_out = |vote: &&Vote| matches!(**vote, Vote::Failed(Cause::Quarantined { remaining }) if remaining >= at_least);
+    quorum.masters() - votes.iter().filter(is_out).count() < quorum.needed()
 }
 
 impl Tally {
@@ -191,6 +198,25 @@ mod tests {
                 let tally = Tally { misconfigured, ..Tally::default() };
                 let expected = 2 * (masters - misconfigured) <= masters;
                 assert_eq!(tally.is_misconfigured(quorum), expected, "{misconfigured} of {masters}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_quorum_is_quarantined_if_the_masters_that_are_not_are_none() {
+        for masters in 1..=7 {
+            let quorum = Quorum::of(masters).unwrap();
+            for (out, longer) in (0..=masters).flat_map(|out| (0..=out).map(move |longer| (out, longer))) {
+                let vote = |place: usize| match place {
+                    place if place < longer => Duration::from_secs(2),
+                    _ => Duration::from_millis(999),
+                };
+                let quarantined = |place| Vote::Failed(Cause::Quarantined { remaining: vote(place) });
+                let votes: Vec<_> = (0..masters)
+                    .map(|place| if place < out { quarantined(place) } else { Vote::Granted })
+                    .collect();
+                let is_out = are_quarantined(&votes, quorum, Duration::from_secs(1));
+                assert_eq!(is_out, 2 * (masters - longer) <= masters, "{longer} of {masters}");
             }
         }
     }

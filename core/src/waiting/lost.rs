@@ -8,7 +8,7 @@ use super::masters::Masters;
 use super::plan::BEHIND_THE_END;
 use super::settling;
 use crate::lock::{Assigner, Effects, Lock, LostRound, Refused, State};
-use crate::protocol::{Ahead, Answer, MasterId, MasterSet, Sentinel, Tally, Vote};
+use crate::protocol::{Ahead, Answer, MasterId, MasterSet, Sentinel, Tally, Vote, are_quarantined};
 use crate::time::Instant;
 
 /// A reader that only a waiting writer's mark keeps out counts as overtaken once in this span.
@@ -49,7 +49,11 @@ impl Bid {
             }
             return;
         }
-        let goes_on = !Tally::of(&votes).is_misconfigured(effects.config.quorum) && lock.may_try_again();
+        let quorum = effects.config.quorum;
+        let left = lock.give_up_at().map(|limit| limit.since(now));
+        let is_hopeless = Tally::of(&votes).is_misconfigured(quorum)
+            || left.is_some_and(|left| are_quarantined(&votes, quorum, left));
+        let goes_on = !is_hopeless && lock.may_try_again();
         lock.undo(goes_on, effects);
         let may_settle = !goes_on && effects.config.settles_splits;
         let asks_soon = if lost.was_granted { None } else { self.note_seats(lost.assigners, lock, effects) };

@@ -136,7 +136,7 @@ fn a_slot_that_is_being_moved_grants_nothing() {
     assert!(world.masters[0].is_empty(world.now));
     world.masters[0].server.set_slot(Slot::Owned("q0".to_owned()));
     world.acquire(&one_try());
-    let AcquireError::NoQuorum(ballot) = world.refusal() else { panic!("no vote") };
+    let AcquireError::Quarantined(ballot) = world.refusal() else { panic!("no vote") };
     assert!(ballot.to_string().contains("quarantined for 20 s more"), "{ballot}");
 }
 

@@ -327,7 +327,7 @@ fn a_master_that_lost_its_data_takes_no_seat_for_any_client() {
         world.pass(ms(50));
         world.acquire(&Acquire { attempts: Some(1), ..wanted(1) });
         let error = world.refusal();
-        assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+        assert!(matches!(error, AcquireError::Quarantined(_)), "{error}");
         world.pass(ms(100));
         assert!((0..3).all(|master| seat_of(&world, master, 0).is_none()), "{assigns}");
     }

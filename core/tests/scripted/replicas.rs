@@ -40,7 +40,7 @@ fn waits(world: &World) -> Vec<usize> {
 fn refused(world: &mut World, asked: &Acquire) -> String {
     world.acquire(asked);
     match world.refusal() {
-        error @ AcquireError::NoQuorum(_) => error.to_string(),
+        error @ (AcquireError::NoQuorum(_) | AcquireError::Quarantined(_)) => error.to_string(),
         error => panic!("{error}"),
     }
 }

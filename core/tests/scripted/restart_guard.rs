@@ -51,7 +51,7 @@ fn masters_that_are_new_do_not_vote_for_the_longest_ttl() {
     world.pass(ms(1_000));
     world.acquire(&lock());
     let error = world.refusal();
-    assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+    assert!(matches!(error, AcquireError::Quarantined(_)), "{error}");
     assert_eq!(quarantines(&error)[..2], [Some(ms(4_000)); 2]);
     assert!(error.to_string().contains("quarantined for 4 s more"), "{error}");
     assert!(world.holders().is_empty());
@@ -119,6 +119,36 @@ fn the_quarantine_begins_when_the_master_is_connected_again() {
     world.hold(&lock());
 }
 
+/// A caller that cannot get a lock in its time is not kept waiting for it.
+#[test]
+fn a_wait_ends_at_once_if_no_quorum_can_vote_in_its_time() {
+    for new in 0..=3 {
+        // The quarantine lasts for 4 s more.
+        for (timeout, is_over_before) in [(Some(ms(3_000)), true), (Some(ms(4_500)), false), (None, false)] {
+            let mut world = open(3);
+            for master in 0..new {
+                restart(&mut world, master, false);
+            }
+            world.pass(ms(1_000));
+            let begun = world.now;
+            world.acquire(&Acquire { timeout, ..wanted(ms(3_000)) });
+            let event = world.next_event();
+            let took = world.now.since(begun);
+            let case = format!("{new} new, {timeout:?}: {event:?} after {took:?}");
+            match event {
+                Event::NotAcquired { error: AcquireError::Quarantined(_), .. } => {
+                    assert!(new >= 2 && is_over_before && took < ms(50), "{case}");
+                }
+                Event::Granted { .. } => {
+                    assert!(new < 2 || !is_over_before, "{case}");
+                    assert!(if new < 2 { took < ms(50) } else { took > ms(3_800) }, "{case}");
+                }
+                _ => panic!("{case}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn a_master_that_forgot_its_keys_on_a_live_connection_is_quarantined() {
     let mut world = open(3);
@@ -129,7 +159,7 @@ fn a_master_that_forgot_its_keys_on_a_live_connection_is_quarantined() {
     world.pump();
     world.acquire_by(1, &lock());
     let event = world.next_event_of(1);
-    assert!(matches!(event, Event::NotAcquired { error: AcquireError::NoQuorum(_), .. }), "{event:?}");
+    assert!(matches!(event, Event::NotAcquired { error: AcquireError::Quarantined(_), .. }), "{event:?}");
     world.release(held);
 }
 

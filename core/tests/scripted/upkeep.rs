@@ -264,7 +264,7 @@ fn another_server_that_ran_beside_the_former_one_has_no_vote_for_the_longest_ttl
     world.pass(ms(2_500));
     assert_eq!(states(&world), [ready(&[Warning::OtherServer])]);
     world.acquire(&one_try());
-    assert!(matches!(world.refusal(), AcquireError::NoQuorum(_)));
+    assert!(matches!(world.refusal(), AcquireError::Quarantined(_)));
     world.pass(TTL);
     world.hold(&one_try());
 }
@@ -280,7 +280,7 @@ fn the_quarantine_of_another_server_lasts_for_the_longest_requested_ttl() {
     world.masters[0].server = server(77, Instant::ORIGIN);
     world.pass(ms(99_000));
     world.acquire(&one_try());
-    assert!(matches!(world.refusal(), AcquireError::NoQuorum(_)));
+    assert!(matches!(world.refusal(), AcquireError::Quarantined(_)));
     world.pass(ms(1_000));
     world.hold(&one_try());
 }

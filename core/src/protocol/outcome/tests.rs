@@ -103,6 +103,7 @@ fn each_kind_of_error_has_its_own_name() {
         AcquireError::HeldByAnother(shared()),
         AcquireError::NoQuorum(shared()),
         AcquireError::Misconfigured(shared()),
+        AcquireError::Quarantined(shared()),
         AcquireError::TooLate(shared()),
         AcquireError::NotHeld(shared()),
         AcquireError::Lost(LossCause::Expired),
@@ -116,6 +117,6 @@ fn each_kind_of_error_has_its_own_name() {
         AcquireError::DriverEnded,
     ]
     .map(|error| error.kind());
-    let words = "held_by_another no_quorum misconfigured too_late not_held lost held_without would_deadlock not_extended invalid too_many_locks no_entropy forked driver_ended";
+    let words = "held_by_another no_quorum misconfigured quarantined too_late not_held lost held_without would_deadlock not_extended invalid too_many_locks no_entropy forked driver_ended";
     assert_eq!(kinds.join(" "), words);
 }
