@@ -23,10 +23,16 @@ use crate::wire::{self, Decimal, Reply, ServerError};
 const PART: u32 = 4;
 
 impl Connection {
-    /// How many replicas must confirm a vote.
+    /// How many replicas must confirm a vote, if the URL declares that.
     #[inline]
-    pub(super) fn declared(&self) -> u32 {
-        self.fleet.and_then(|fleet| fleet.replicas).unwrap_or(0).into()
+    pub(super) fn declared(&self) -> Option<u32> {
+        self.fleet?.replicas.map(u32::from)
+    }
+
+    /// Whether votes are followed by a `WAIT`.
+    #[inline]
+    pub(super) fn has_replicas(&self) -> bool {
+        self.declared() > Some(0)
     }
 
     /// A request was appended to those that will be written.
@@ -45,7 +51,7 @@ impl Connection {
         self.flight.unconfirmed = None;
         let limit = u64::try_from((self.config.request_timeout / PART).as_millis()).unwrap_or(u64::MAX);
         // Zero would mean no limit.
-        let [replicas, limit] = [self.declared().into(), limit.max(1)].map(Decimal::new);
+        let [replicas, limit] = [self.declared().unwrap_or(0).into(), limit.max(1)].map(Decimal::new);
         let before = self.outbound.len();
         wire::encode(&mut self.outbound, &[b"WAIT", replicas.as_bytes(), limit.as_bytes()]);
         self.await_own(Action::Confirm, before, at);
@@ -54,11 +60,16 @@ impl Connection {
     /// Whether an answer is a vote that replicas have yet to confirm.
     #[inline]
     pub(super) fn must_be_confirmed(&mut self, request: &Request, answer: Answer) -> bool {
-        if !request.action.votes() {
+        if self.declared().is_none() || !request.action.votes() {
             return false;
         }
         match answer {
-            Answer::Yes | Answer::OursInQuarantine { .. } | Answer::Counted(_) | Answer::Seats { .. } => true,
+            Answer::Yes | Answer::OursInQuarantine { .. } | Answer::Counted(_) | Answer::Seats { .. } => {
+                let has_replicas = self.has_replicas();
+                // Their confirmation shows it; without any, the yes does.
+                self.alone &= has_replicas;
+                has_replicas
+            }
             Answer::Failed { cause: Cause::Alone { .. }, .. } => {
                 self.alone = true;
                 false
@@ -69,7 +80,7 @@ impl Connection {
 
     /// The answer to a `WAIT`, and so to the votes before it.
     pub(super) fn confirmed(&mut self, reply: &Reply<'_>, answers: &mut Answers) -> Result<(), Cause> {
-        let declared = self.declared();
+        let declared = self.declared().unwrap_or(0);
         let failure = match reply {
             Reply::Integer(replicas) => {
                 let confirmed = u32::try_from(*replicas).unwrap_or(0);

@@ -116,7 +116,7 @@ impl Connection {
             }
         };
         self.prove();
-        let is_held = self.declared() > 0 && self.must_be_confirmed(request, answer);
+        let is_held = self.must_be_confirmed(request, answer);
         if let Answer::Failed { cause, .. } = answer {
             self.failed(&sent, cause, answer, reply, now, answers);
             return Ok(());

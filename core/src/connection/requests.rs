@@ -72,7 +72,7 @@ impl Connection {
         if matches!(self.tracking, Tracking::On { .. }) {
             self.pushes.pay(bytes);
         }
-        if self.declared() > 0 {
+        if self.has_replicas() {
             self.expect_vote(request.action, now);
         }
     }
@@ -84,7 +84,7 @@ impl Connection {
         if let Some(tag) = &self.tag {
             tag_keys(tag, request, before, &mut self.outbound);
         }
-        if self.declared() > 0 {
+        if self.has_replicas() {
             self.expect_vote(request.action, since);
         }
         self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);

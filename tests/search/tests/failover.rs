@@ -17,7 +17,9 @@ const PAIR: Failover = Failover {
 
 #[track_caller]
 fn safe(failover: Failover) {
-    let FailoverReport { states, complete, two_holders, .. } = failover.search();
+    let FailoverReport { states, complete, holders, two_holders, .. } = failover.search();
+    // Nothing would be safe about locks that nobody is granted.
+    assert_eq!(holders, [true; 2], "{failover:?}, after {states} states");
     assert_eq!(two_holders, None, "{failover:?}, after {states} states");
     assert!(complete || states >= failover.bound, "{failover:?}");
 }

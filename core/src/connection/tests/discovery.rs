@@ -353,7 +353,13 @@ fn a_primary_that_has_become_read_only_is_disconnected() {
 
 #[test]
 fn a_primary_without_its_replicas_is_left_for_a_moment_to_look_for_another() {
-    let mut guided = Guided::new("redis+sentinel://a/m?replicas=1");
+    for declared in [0, 1] {
+        left_without_its_replicas(declared);
+    }
+}
+
+fn left_without_its_replicas(declared: u8) {
+    let mut guided = Guided::new(&format!("redis+sentinel://a/m?replicas={declared}"));
     guided.told();
     guided.named("7");
     guided.told();

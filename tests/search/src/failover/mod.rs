@@ -70,6 +70,8 @@ pub struct FailoverReport {
     pub complete: bool,
     /// How many states of a machine there were.
     pub machines: usize,
+    /// Whether each client holds the lock in some state.
+    pub holders: [bool; CLIENTS],
     /// The shortest path to two holders, a line for each step, if there is one.
     pub two_holders: Option<Vec<String>>,
 }
@@ -143,6 +145,7 @@ impl Failover {
         let mut origins: Vec<Origin> = vec![None];
         let mut level = vec![(0, first)];
         let (mut depth, mut complete, mut two_holders) = (0, true, None);
+        let mut holders = [false; CLIENTS];
         'search: while !level.is_empty() {
             let mut next_level = Vec::new();
             for (number, state) in level {
@@ -153,6 +156,9 @@ impl Failover {
                         continue;
                     }
                     origins.push(Some((number, step)));
+                    for (has_held, seat) in holders.iter_mut().zip(&next.clients) {
+                        *has_held |= book.holds(seat.node);
+                    }
                     if next.clients.iter().all(|seat| book.holds(seat.node)) {
                         two_holders = Some(story(&origins));
                         (depth, complete) = (depth + 1, false);
@@ -168,7 +174,7 @@ impl Failover {
             depth += usize::from(!next_level.is_empty());
             level = next_level;
         }
-        FailoverReport { states: origins.len(), depth, complete, machines: book.len(), two_holders }
+        FailoverReport { states: origins.len(), depth, complete, machines: book.len(), holders, two_holders }
     }
 }
 

@@ -5,8 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock_core::Fleet;
 use quorlock_core::internals::OPEN;
+use quorlock_core::{Fleet, Ttl};
 use quorlock_sim::{Changes, Command, Master, Session};
 
 use super::client::{TICK, TTL};
@@ -59,8 +59,10 @@ impl Server {
             Self { model: Rc::new(model), digest: Cell::new(None), ahead, link: None }
         });
         let [primary, replica] = &mut servers;
-        let ttl = TTL.as_millis().to_string();
-        let marked = (1 + 1000 * u32::from(failover.declared)).to_string();
+        let replicas = (failover.declared > 0).then_some(failover.declared.into());
+        let longest_ttl = Ttl::new(TTL).expect("it is not zero");
+        let fleet = Fleet { longest_ttl, masters: 1, replicas };
+        let [ttl, marked] = [longest_ttl.as_millis(), fleet.marked()].map(|number| number.to_string());
         let open = Command::new(["EVAL", OPEN.text, "1", Fleet::MARKER, &ttl, &marked]);
         let clock = primary.clock(0);
         let _ = primary.model().execute(&mut Session::new(), &open, clock, &mut Vec::new());

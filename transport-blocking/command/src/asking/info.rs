@@ -13,6 +13,8 @@ pub(crate) struct Info {
     /// New at every start of the server and at every promotion.
     pub(crate) replication_id: Option<String>,
     pub(crate) replicas: Option<u64>,
+    /// How many of them have a port, are in step and have reported within the last second.
+    pub(crate) following: u64,
     /// Whether each change is appended to a file.
     pub(crate) appends: Option<bool>,
     /// The limit of its memory in bytes; 0 for none.
@@ -41,6 +43,7 @@ impl Info {
             run_id: field("run_id"),
             replication_id: field("master_replid"),
             replicas: number("connected_slaves"),
+            following: info.lines().filter(|line| follows(line)).count() as u64,
             appends: number("aof_enabled").map(|enabled| enabled != 0),
             max_memory: number("maxmemory"),
             eviction: field("maxmemory_policy"),
@@ -48,9 +51,30 @@ impl Info {
     }
 }
 
+/// Whether this line is about a replica that counts for `replicas=`, such as
+/// `slave0:ip=10.0.0.2,port=6379,state=online,offset=84,lag=0`.
+fn follows(line: &str) -> bool {
+    let Some((name, facts)) = line.trim_end().split_once(':') else { return false };
+    let number = name.strip_prefix("slave").and_then(|number| number.parse::<u32>().ok());
+    let is = |fact: &str| facts.split(',').any(|other| other == fact);
+    number.is_some() && !is("port=0") && is("state=online") && (is("lag=0") || is("lag=1"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replicas_count_that_are_in_step() {
+        let info = "connected_slaves:4\r\n\
+            slave0:ip=10.0.0.2,port=6379,state=online,offset=84,lag=1\r\n\
+            slave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=0,lag=0\r\n\
+            slave2:ip=10.0.0.4,port=6379,state=online,offset=84,lag=2\r\n\
+            slave3:ip=10.0.0.5,port=0,state=online,offset=0,lag=0\r\n\
+            slave_repl_offset:0\r\n";
+        let info = Info::read(info);
+        assert_eq!((info.replicas, info.following), (Some(4), 1));
+    }
 
     #[test]
     fn the_name_of_every_kind_of_server_is_read() {

@@ -1,6 +1,6 @@
 //! What one master reports about itself. Asking changes nothing.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quorlock_core::{Address, Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError};
 
@@ -44,6 +44,17 @@ impl Facts {
             (false, _) => Some(false),
             (true, Some(fsync)) => Some(fsync == "always"),
             (true, None) => None,
+        }
+    }
+
+    /// For how long it will not vote for a client whose restart guard has this longest TTL.
+    pub(super) fn quarantine(&self, longest: Duration) -> Option<Duration> {
+        match &self.marker {
+            Marker::Unknown => None,
+            Marker::Present(mark) if mark.is_own => {
+                mark.opens.checked_sub(mark.now).filter(|left| !left.is_zero())
+            }
+            Marker::Absent | Marker::Present(_) => Some(longest),
         }
     }
 

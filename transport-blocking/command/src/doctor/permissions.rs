@@ -155,6 +155,9 @@ pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
         need(Use::Locks, "GET", &master.key_of(b""), &[]);
         need(Use::RestartGuard, "DEL", &marker, &[]);
     }
+    if master.replicas().is_some_and(|replicas| replicas > 0) {
+        needs.push(Need { of: Use::Locks, command: words(&["WAIT", "0", "1"]) });
+    }
     let script = "return 1";
     let digest = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
     for (of, command) in [

@@ -83,7 +83,10 @@ const NO_EVICTION: &str = "set maxmemory-policy to noeviction, or no maxmemory";
 const KEEP: &str = "set appendonly yes and appendfsync always there";
 const KEEP_OR_GUARD: &str =
     "set appendonly yes and appendfsync always there, or give all clients --restart-guard";
+const NEW: &str = "a quarantine ends by itself; if these masters are new and have never granted a lock, `quorlock bootstrap` ends it";
 const DECLARE: &str = "declare replicas= in the URL of all clients, with the restart guard";
+const DETACH: &str =
+    "detach the replicas, or declare replicas= in the URL of all clients, with the restart guard";
 const NAMELESS: &str = "reports no replication id, so the restart guard cannot work";
 const NAME: &str = "use servers whose INFO reports master_replid, if they lose data when they restart";
 const GUARD_ALL: &str = "give every client the same --restart-guard";
@@ -120,11 +123,6 @@ impl Survey {
         .collect()
     }
 
-    /// Whether the URL of a master accepts that a failover loses locks.
-    fn loses_locks(&self, place: usize) -> bool {
-        self.masters.get(place).and_then(Endpoint::failover) == Some(Failover::MayLoseLocks)
-    }
-
     /// The policy with which a master may remove locks, unless the options accept that.
     fn evicts(&self, facts: &Facts) -> Option<EvictionPolicy> {
         facts.evicts().filter(|policy| !self.evictions.contains(policy))
@@ -152,9 +150,34 @@ impl Survey {
         if let Some(policy) = self.evicts(facts) {
             return Some(Cause::Evicts(policy));
         }
-        let (declared, connected) =
-            (u32::from(ours.replicas?), u32::try_from(facts.info.as_ref()?.replicas?).ok()?);
-        (connected != declared).then_some(Cause::Alone { following: connected, connected, declared })
+        let info = facts.info.as_ref()?;
+        let [following, connected] =
+            [info.following, info.replicas?].map(|many| u32::try_from(many).unwrap_or(u32::MAX));
+        match ours.replicas.map(u32::from) {
+            Some(declared) if [following, connected] != [declared; 2] => {
+                Some(Cause::Alone { following, connected, declared })
+            }
+            _ => {
+                let remaining = facts.quarantine(ours.longest_ttl.as_duration())?;
+                Some(Cause::Quarantined { remaining })
+            }
+        }
+    }
+
+    /// The masters with replicas that could be promoted and that their URLs do not declare.
+    fn followed(&self) -> Vec<(String, String)> {
+        self.those(|place, facts| {
+            let (master, replicas) = (self.masters.get(place)?, facts.info.as_ref()?.replicas?);
+            let is_covered = master.replicas().is_some() || master.failover().is_some();
+            (replicas > 0 && !is_covered)
+                .then(|| if replicas == 1 { "1 replica".to_owned() } else { format!("{replicas} replicas") })
+        })
+    }
+
+    /// The masters whose URLs accept that a failover loses locks, whether they answer or not.
+    fn lossy(&self) -> Vec<(String, String)> {
+        let lossy = |master: &&Endpoint| master.failover() == Some(Failover::MayLoseLocks);
+        self.masters.iter().filter(lossy).map(|master| (master.to_string(), String::new())).collect()
     }
 
     /// The longest TTL of the restart guard that clients use: from the options, or from the markers
@@ -184,6 +207,12 @@ fn availability(survey: &Survey) -> Promise {
         })
         .collect();
     findings.broken("no vote", &absent, "make each of them vote, or remove it from every client's list");
+    let quarantined = survey.those(|place, facts| {
+        matches!(survey.refusal(place, facts)?, Cause::Quarantined { .. }).then(String::new)
+    });
+    if !quarantined.is_empty() {
+        findings.cures.push(NEW.to_owned());
+    }
     lacking(survey, &mut findings, Use::Locks);
     if survey.guard.is_some() {
         lacking(survey, &mut findings, Use::RestartGuard);
@@ -238,24 +267,17 @@ fn restarts(survey: &Survey) -> Promise {
 
 fn failover(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
-    let lossy = survey.those(|place, _| survey.loses_locks(place).then(String::new));
-    findings.broken("two clients may hold one lock after a failover, as its URL says", &lossy, DECLARE);
-    let declared = |place: usize| survey.masters.get(place)?.replicas().map(u64::from);
-    let followed = survey.those(|place, facts| {
-        let replicas = facts.info.as_ref()?.replicas?;
-        let failover = survey.masters.get(place)?.failover();
-        (replicas > 0 && declared(place).is_none() && failover.is_none())
-            .then(|| if replicas == 1 { "1 replica".to_owned() } else { format!("{replicas} replicas") })
-    });
-    let cure = "detach the replicas, or declare replicas= in the URL of all clients, with the restart guard";
+    let what = "two clients may hold one lock after a failover, as its URL says";
+    findings.broken(what, &survey.lossy(), DECLARE);
     let what = "two clients may hold one lock if a replica is promoted while its old primary keeps running";
-    findings.broken(what, &followed, cure);
+    findings.broken(what, &survey.followed(), DETACH);
+    let declared = |place: usize| survey.masters.get(place)?.replicas().map(u64::from);
     let incomplete = survey.those(|place, facts| {
         let (replicas, declared) = (facts.info.as_ref()?.replicas?, declared(place)?);
         (replicas != declared).then(|| format!("{replicas} of {declared}"))
     });
-    let cure = "attach the replicas, or give all clients the actual number";
-    findings.broken("has no vote without the replicas that its URL declares", &incomplete, cure);
+    let cure = "attach or detach replicas, or give all clients the actual number";
+    findings.broken("has no vote without exactly the replicas that its URL declares", &incomplete, cure);
     unheard(survey, &mut findings);
     findings
         .judge("failover", "no master has a replica that could be promoted and does not confirm its votes")
@@ -302,9 +324,10 @@ fn fencing(survey: &Survey) -> Promise {
         policy.starts_with("allkeys").then_some(policy)
     });
     findings.broken("may remove counters when its memory is full", &evicting, NO_EVICTION);
-    let lossy = survey.those(|place, _| survey.loses_locks(place).then(String::new));
     let what = "fenced locks are refused, because its URL says failover=may-lose-locks";
-    findings.broken(what, &lossy, DECLARE);
+    findings.broken(what, &survey.lossy(), DECLARE);
+    let what = "a replica that is promoted may repeat a fencing token";
+    findings.broken(what, &survey.followed(), DETACH);
     match survey.guard {
         Some(_) => against_guard(survey, &mut findings),
         None => losing_data(survey, &mut findings, "may lose its counters when it restarts"),
@@ -389,7 +412,10 @@ fn nameless(survey: &Survey) -> Vec<(String, String)> {
 fn losing_data(survey: &Survey, findings: &mut Findings, what: &str) {
     let with_details = |keeps: Option<bool>| {
         let details = |facts: &Facts| Some(facts.persistence()).filter(|told| told != NOT_TOLD);
-        survey.those(|_, facts| (facts.keeps_data() == keeps).then(|| details(facts).unwrap_or_default()))
+        survey.those(|place, facts| {
+            let is_durable = survey.masters.get(place)?.failover() == Some(Failover::Durable);
+            (facts.keeps_data() == keeps && !is_durable).then(|| details(facts).unwrap_or_default())
+        })
     };
     let cure = if nameless(survey).is_empty() { KEEP_OR_GUARD } else { KEEP };
     findings.broken(what, &with_details(Some(false)), cure);
