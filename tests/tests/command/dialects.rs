@@ -56,6 +56,7 @@ fn without_a_replication_id_there_is_no_restart_guard() {
     assert_eq!(
         complaints(&masters),
         "\
+availability       DOES NOT HOLD: reports no replication id, so the restart guard cannot work: a, b
 restarts           DOES NOT HOLD: reports no replication id, so the restart guard cannot work: a, b
 restart guard      DOES NOT HOLD: reports no replication id, so the restart guard cannot work: a, b
 fencing            DOES NOT HOLD: reports no replication id, so the restart guard cannot work: a, b

@@ -20,8 +20,8 @@ const CODES: [(&str, &[i32]); 14] = [
     ("release", &[0, 0, 0, 0]),
     // Nothing is locked there.
     ("status", &[3, 3, 3, 3]),
-    // These masters store nothing on disk, and none of them is off.
-    ("doctor", &[1, 0, 1, 1]),
+    // These masters store nothing on disk, are new for a client with the guard, and none is off.
+    ("doctor", &[1, 1, 1, 1]),
     ("force-release", &[3, 0, 0]),
     ("bootstrap", &[0, 0]),
     // These masters are not nodes of a cluster.

@@ -6,7 +6,7 @@ use quorlock_core::{Address, Cause, Endpoint, EvictionPolicy, Fleet, Resource, S
 
 use super::clock::{self, Reading};
 use super::encryption::Encryption;
-use super::permissions::{self, Need, Permissions};
+use super::permissions::{self, Need, Permissions, Use};
 use crate::asking::{self, Found, Info, Marker, Reply, words};
 
 /// The facts that one master reported.
@@ -49,7 +49,11 @@ impl Facts {
 
     /// For how long it will not vote for a client whose restart guard has this longest TTL.
     pub(super) fn quarantine(&self, longest: Duration) -> Option<Duration> {
+        // Without these nothing is granted, and no marker is written.
+        let has_scripts = self.permissions.lacking_for(Use::Locks, false).is_none();
+        let is_named = self.info.as_ref().is_some_and(|info| info.replication_id.is_some());
         match &self.marker {
+            _ if !has_scripts || !is_named => None,
             Marker::Unknown => None,
             Marker::Present(mark) if mark.is_own => {
                 mark.opens.checked_sub(mark.now).filter(|left| !left.is_zero())
