@@ -197,7 +197,9 @@ impl Client<'_> {
             }
             Err(error) => {
                 // Its keys stay, so another client may be luckier.
-                if let (AcquireError::NoQuorum(_), Some(exchange)) = (&error, &self.exchange) {
+                if let (AcquireError::NoQuorum(_) | AcquireError::Quarantined(_), Some(exchange)) =
+                    (&error, &self.exchange)
+                {
                     exchange.leave(&lock)?;
                 }
                 self.history.note(What::Refused { by, why: error.to_string() });
@@ -288,7 +290,9 @@ impl Client<'_> {
                     // In any case the lock is not renewed any more, and runs out.
                     Err(AcquireError::NotHeld(_)) => return Ok("not resumed: gone".to_owned()),
                     Err(AcquireError::TooLate(_)) => return Ok("not resumed: too late".to_owned()),
-                    Err(AcquireError::NoQuorum(_)) => return Ok("not resumed: no quorum".to_owned()),
+                    Err(AcquireError::NoQuorum(_) | AcquireError::Quarantined(_)) => {
+                        return Ok("not resumed: no quorum".to_owned());
+                    }
                     Err(error) => return Ok(format!("not resumed: {error}")),
                 }
                 self.history.note(What::Resumed { by: by.clone(), token: token_of(&held) });

@@ -271,7 +271,9 @@ impl<'a> Clients<'a> {
     fn try_lock(&self, client: &str, locker: &Locker) -> Option<Holding<'a>> {
         match self.account.seek(client, JOB, LONGEST, locker.try_lock(JOB)) {
             Ok(held) => Some(held),
-            Err(AcquireError::HeldByAnother(_) | AcquireError::NoQuorum(_)) => None,
+            Err(
+                AcquireError::HeldByAnother(_) | AcquireError::NoQuorum(_) | AcquireError::Quarantined(_),
+            ) => None,
             Err(error) => panic!("{client}: {error}"),
         }
     }

@@ -95,7 +95,7 @@ pub(crate) fn another_server_behind_an_address_is_distinguished_from_a_restart(t
     proxy.cut(Cut::Fin);
     eventually(SOON, "the other server is told of", || is_ready(&[Warning::OtherServer]));
     let error = locker.try_lock("job").wait().unwrap_err();
-    assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+    assert!(matches!(error, AcquireError::Quarantined(_)), "{error}");
     assert!(error.to_string().contains("quarantined for "), "{error}");
     assert!(!other.exists("job"));
     eventually(SOON, "it votes when every lock has ended", || locker.try_lock("job").wait().is_ok());
