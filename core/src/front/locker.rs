@@ -73,8 +73,9 @@ impl Locker {
     /// valid as after an extension. Its fencing token, if it has one, stays the same.
     /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) means that too few masters have its
     /// token: the lock has ended, or is of another resource. After
-    /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) the lock is unchanged, and may be
-    /// resumed again.
+    /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) or
+    /// [`AcquireError::Quarantined`](crate::AcquireError::Quarantined) the lock is unchanged, and
+    /// may be resumed again.
     pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
         Request::new(self.handle.clone(), &self.config, self.config.one(resource), Some(lock))
     }

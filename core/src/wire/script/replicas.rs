@@ -4,8 +4,8 @@
 //! part before it is the check: it ends the script unless the server is a primary and has exactly
 //! the declared replicas. The part behind it makes every `Yes` write something: `WAIT` only covers
 //! the last write of its own connection, and since Redis 7.2 not the writes of others. The number
-//! of replicas is in the last argument, which is the marker's last number
-//! ([`Fleet`](crate::protocol::Fleet)).
+//! of servers is in the last argument, which is the marker's last number
+//! ([`Fleet`](crate::protocol::Fleet)): the master, and its replicas, if there are any.
 //!
 //! A release that keeps its keys does that before the check: without its replicas, the master keeps
 //! the key as well, and only its answer does not count.
