@@ -129,6 +129,11 @@ impl Client {
         state.observer.delivered.forces(self.number, ended);
     }
 
+    /// How often its force-release has asked the master that it asked most often.
+    pub(super) fn force_asks(&self) -> u32 {
+        lock(&self.state).observer.delivered.force_asks(self.number)
+    }
+
     /// The resources that it holds with this token.
     pub(super) fn targets_of(&self, token: Token) -> Option<Targets> {
         lock(&self.state).observer.targets_of(self.number, &token.to_hex())

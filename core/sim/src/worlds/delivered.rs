@@ -32,6 +32,9 @@ pub(super) struct Delivered {
     forced: BTreeSet<Token>,
     /// When a client's last force-release ended, unless there is another one.
     force_ended: BTreeMap<usize, TrueTime>,
+    /// How often each master has named a holder to a client since its force-release began. The
+    /// client then asks this master once more.
+    named: BTreeMap<(usize, usize), u32>,
 }
 
 impl Delivered {
@@ -62,9 +65,21 @@ impl Delivered {
     /// A client begins a force-release, or ends it at this time.
     pub(super) fn forces(&mut self, client: usize, ended: Option<TrueTime>) {
         match ended {
-            Some(ended) => self.force_ended.insert(client, ended),
-            None => self.force_ended.remove(&client),
-        };
+            Some(ended) => {
+                self.force_ended.insert(client, ended);
+            }
+            None => {
+                self.force_ended.remove(&client);
+                self.named.retain(|(asking, _), _| *asking != client);
+            }
+        }
+    }
+
+    /// How often a client's force-release asks the master that it asks most often: to name the
+    /// holder, to delete that holder's key, and again for each holder that took it meanwhile.
+    pub(super) fn force_asks(&self, client: usize) -> u32 {
+        let named = self.named.iter().filter(|((asking, _), _)| *asking == client);
+        1 + named.map(|(_, times)| *times).max().unwrap_or_default()
     }
 
     /// When a client began to ask for a lock that was delivered to it.
@@ -122,6 +137,7 @@ impl State {
     /// A force-release was executed. It must not delete a lock that was requested after it ended.
     pub(super) fn hits(&mut self, (client, master): (usize, usize), command: &Command, aim: &[u8]) {
         if self.aim(master, command).is_some() {
+            *self.observer.delivered.named.entry((client, master)).or_default() += 1;
             return;
         }
         // It also frees what a release keeps.

@@ -249,13 +249,13 @@ impl Program {
     /// Deletes a lock's keys. The observer knows the locks that were lost by that from masters'
     /// keys.
     async fn force_release(&self, number: u8, is_permit: bool) {
-        // Each master is asked twice.
-        let timed = Timed::begin(&self.client, "force-release", self.answer_limit * 2, true);
+        let mut timed = Timed::begin(&self.client, "force-release", Duration::ZERO, true);
         self.client.forces(false);
         let _ = match semaphore(&self.client, number, 1).filter(|_| is_permit) {
             Some(semaphore) => semaphore.force_release(0).await,
             None => self.client.locker().force_release(resource(number)).await,
         };
+        timed.allow(self.answer_limit * self.client.force_asks());
         timed.end();
         self.client.forces(true);
     }

@@ -35,6 +35,11 @@ impl<'a> Timed<'a> {
         Self { client, command, limit, began: client.now(), starts_again }
     }
 
+    /// Sets the limit of a command whose time depends on what masters answer.
+    pub(super) fn allow(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
     pub(super) fn end(self) {
         // Timers that were set before a jump of the clock fire later by the jump, and the driver
         // sets no timer for later deadlines.
