@@ -73,9 +73,8 @@ impl Locker {
     /// valid as after an extension. Its fencing token, if it has one, stays the same.
     /// [`AcquireError::NotHeld`](crate::AcquireError::NotHeld) means that too few masters have its
     /// token: the lock has ended, or is of another resource. After
-    /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) or
-    /// [`AcquireError::Quarantined`](crate::AcquireError::Quarantined) the lock is unchanged, and
-    /// may be resumed again.
+    /// [`AcquireError::NoQuorum`](crate::AcquireError::NoQuorum) the lock is unchanged, and may be
+    /// resumed again.
     pub fn resume(&self, resource: impl AsRef<[u8]>, lock: Resumption) -> Request {
         Request::new(self.handle.clone(), &self.config, self.config.one(resource), Some(lock))
     }
@@ -312,8 +311,10 @@ impl Locker {
     /// [fencing](Request::fenced) keeps it out of what the lock protects.
     ///
     /// Each master first names the holder of the key, and then deletes that holder's key. So a
-    /// request that is executed late deletes no later holder's key. A key that is not a string is
-    /// no lock, and is never deleted. Fencing counters stay.
+    /// request that is executed late deletes no later holder's key. A master whose key has another
+    /// holder by then is asked again, at most eight times
+    /// ([`Deletion::Contended`](crate::Deletion::Contended)). A key that is not a string is no lock,
+    /// and is never deleted. Fencing counters stay.
     ///
     /// The future's errors are [`ForceReleaseError`](crate::ForceReleaseError)'s: `Ok` means that a
     /// quorum of masters no longer has a key.

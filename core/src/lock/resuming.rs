@@ -61,7 +61,9 @@ impl Resuming {
     }
 }
 
-/// Nothing is released: the lock may still belong to the process that handed it over.
+/// Nothing is released: the lock may still belong to the process that handed it over. So a
+/// quarantine is a lack of votes like others here: its own error tells about masters that have never
+/// granted a lock, and these may have granted this one.
 pub(super) fn not_resumed(votes: Vec<Vote>, cx: &Context<'_, '_>) -> Next {
     let quorum = cx.quorum();
     let is_gone = Tally::of(&votes).not_held() > quorum.masters() - quorum.needed();
@@ -69,6 +71,9 @@ pub(super) fn not_resumed(votes: Vec<Vote>, cx: &Context<'_, '_>) -> Next {
     Next::NotAcquired(if is_gone {
         AcquireError::NotHeld(ballot)
     } else {
-        AcquireError::from_ballot(ballot, quorum)
+        match AcquireError::from_ballot(ballot, quorum) {
+            AcquireError::Quarantined(ballot) => AcquireError::NoQuorum(ballot),
+            error => error,
+        }
     })
 }

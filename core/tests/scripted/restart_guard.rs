@@ -394,3 +394,19 @@ fn a_marker_with_more_words_is_of_another_fleet_and_stays_as_it_is() {
         assert_eq!(world.masters[0].value(Fleet::MARKER, world.now), Some(&*marker));
     }
 }
+
+#[test]
+fn a_lock_that_is_resumed_in_a_quarantine_is_no_case_for_bootstrap() {
+    let mut world = open(3);
+    let lock = world.hold(&wanted(ms(3_000)));
+    let handed = world.nodes[0].machine.hand_over(lock, world.now).unwrap();
+    world.drain(0);
+    restart(&mut world, 0, true);
+    restart(&mut world, 1, true);
+    world.acquire(&Acquire { resumption: Some(handed), ..wanted(ms(3_000)) });
+    let error = world.refusal();
+    assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
+    assert_eq!(quarantines(&error).iter().flatten().count(), 2, "{error}");
+    assert!(!error.to_string().contains("bootstrap"), "masters have granted this lock: {error}");
+    assert_eq!(world.holders(), [0, 1, 2]);
+}
