@@ -1,5 +1,7 @@
 //! What an operator should know about a master that votes.
 
+use super::tracking;
+
 /// Something that the operator of a master should know, although the master votes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -47,4 +49,19 @@ pub enum Warning {
     /// written: the earlier contents are in use, and may expire. They are read again at the next
     /// connection. `quorlock doctor` reads them, too, and says what is wrong with them.
     OutdatedFiles,
+}
+
+impl Warning {
+    /// Returns what clients warn about on every master whose INFO reports this `redis_version`, for
+    /// programs that look at servers themselves. Valkey reports the version of Redis that it is
+    /// compatible with.
+    ///
+    /// ```
+    /// # use quorlock_core::Warning;
+    /// assert_eq!(Warning::of_version("7.0.4"), Some(Warning::TrackingEchoes));
+    /// assert_eq!(Warning::of_version("7.0.15"), None);
+    /// ```
+    pub fn of_version(redis_version: &str) -> Option<Self> {
+        tracking::echoes(Some(redis_version.as_bytes()))
+    }
 }

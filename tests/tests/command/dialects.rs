@@ -76,6 +76,22 @@ fn without_notifications_waiters_ask_again() {
     assert!(complaints(&masters).ends_with(&expected), "{}", complaints(&masters));
 }
 
+/// Clients do not ask such a server to notify them, although it would.
+#[test]
+fn notifications_of_a_version_that_clients_do_not_use_are_none() {
+    let masters = Masters::start(2).unwrap();
+    assert!(!complaints(&masters).contains("wake-ups"), "{}", complaints(&masters));
+    masters.iter().for_each(|master| master.model(|model| model.set_version("7.0.4")));
+    let echoes = "this version also notifies them of their own requests";
+    let expected = format!(
+        "wake-ups           DOES NOT HOLD: does not notify waiters, which retry after retry_delay: a ({echoes}), b ({echoes})\n"
+    );
+    assert!(complaints(&masters).ends_with(&expected), "{}", complaints(&masters));
+    let whole = told(&masters, &["doctor"]).out;
+    assert!(whole.contains("- update the server, to Redis 6.2.8, 7.0.5 or later\n"), "{whole}");
+    assert_eq!(whole.matches(&format!("does not notify waiters: {echoes}\n")).count(), 2, "{whole}");
+}
+
 /// Not even a plain lock is granted, because it could never be released.
 #[test]
 fn without_scripts_nothing_is_granted() {

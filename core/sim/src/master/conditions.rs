@@ -21,6 +21,8 @@ pub(super) struct Conditions {
     pub(super) out_of_memory: bool,
     pub(super) lacks_hello: bool,
     pub(super) dialect: Dialect,
+    /// The version that it reports instead of its own.
+    pub(super) version: Option<&'static str>,
     pub(super) slot: Slot,
     /// The caller of a script is notified of the keys that the script has read, not of those that
     /// it was given.
@@ -146,6 +148,11 @@ impl Master {
     /// Sets which features of Redis 7.0 the server lacks.
     pub fn set_dialect(&mut self, dialect: Dialect) {
         self.conditions.dialect = dialect;
+    }
+
+    /// Sets the version of Redis that the server reports. Its behaviour stays the same.
+    pub fn set_version(&mut self, version: &'static str) {
+        self.conditions.version = Some(version);
     }
 
     /// Sets which keys are tracked for the caller of a script: those that the script has read, as

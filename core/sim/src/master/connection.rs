@@ -2,7 +2,7 @@
 
 use super::call::{Call, Role};
 use super::cluster::Slot;
-use super::info::VERSION;
+use super::info::version;
 use super::number::integer;
 use super::reply::{Failure, NOT_AN_INTEGER, SYNTAX};
 use super::session::Session;
@@ -55,7 +55,7 @@ pub(super) fn hello(call: &mut Call<'_>) -> Result<(), Failure> {
     };
     let reply = &mut call.reply;
     reply.map(7);
-    for (field, text) in [("server", "redis"), ("version", VERSION)] {
+    for (field, text) in [("server", "redis"), ("version", version(call.master))] {
         reply.bulk(field.as_bytes());
         reply.bulk(text.as_bytes());
     }

@@ -8,7 +8,12 @@ use super::reply::Failure;
 use super::{Master, replicas};
 
 /// The version of the model.
-pub(super) const VERSION: &str = "7.0.15";
+const VERSION: &str = "7.0.15";
+
+/// The version that it reports.
+pub(super) fn version(master: &Master) -> &'static str {
+    master.conditions.version.unwrap_or(VERSION)
+}
 
 /// A section of INFO: how it is asked for, its title and what writes its fields.
 type Section = (&'static str, &'static str, fn(&Master, Millis) -> Vec<(&'static str, String)>);
@@ -59,7 +64,7 @@ pub(super) fn text<W: AsRef<[u8]>>(call: &Call<'_>, asked: &[W]) -> String {
 fn server(master: &Master, now: Millis) -> Vec<(&'static str, String)> {
     let uptime = now.saturating_sub(master.started.unwrap_or(now)).max(0) / 1000;
     vec![
-        ("redis_version", VERSION.to_owned()),
+        ("redis_version", version(master).to_owned()),
         ("run_id", master.run_id.clone()),
         ("server_time_usec", now.saturating_mul(1000).to_string()),
         ("uptime_in_seconds", uptime.to_string()),

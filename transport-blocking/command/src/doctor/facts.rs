@@ -1,8 +1,11 @@
 //! What one master reports about itself. Asking changes nothing.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
-use quorlock_core::{Address, Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError};
+use quorlock_core::{
+    Address, Cause, Endpoint, EvictionPolicy, Fleet, Resource, Security, ServerError, Warning,
+};
 
 use super::clock::{self, Reading};
 use super::encryption::Encryption;
@@ -26,11 +29,29 @@ pub(super) struct Facts {
     pub(super) backlog_ttl: Option<u64>,
     /// The restart guard's marker.
     pub(super) marker: Marker,
-    /// Whether it notifies this connection of changes, or why not.
-    pub(super) tracking: Result<(), ServerError>,
+    /// Whether it notifies waiters of changes, or why not.
+    pub(super) tracking: Result<(), Silence>,
     pub(super) permissions: Permissions,
     /// Its clock, and round trips.
     pub(super) reading: Reading,
+}
+
+/// Why a master does not notify waiters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Silence {
+    /// It refused to.
+    Refused(ServerError),
+    /// Clients do not ask this version to.
+    OfVersion,
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(error) => error.fmt(f),
+            Self::OfVersion => f.write_str("this version also notifies them of their own requests"),
+        }
+    }
 }
 
 /// The text for a master that does not report its persistence.
@@ -120,8 +141,12 @@ pub(super) fn ask(
     let permissions = permissions::look(&mut master, &needs)?;
     let reading = clock::read(&mut master, origin)?;
     // Last, because it changes what this connection receives.
+    let version = info.as_ref().and_then(|info| info.version.as_deref());
     let tracking = match master.ask(words(&["CLIENT", "TRACKING", "ON", "NOLOOP"]))? {
-        Reply::Error(error) => Err(error),
+        Reply::Error(error) => Err(Silence::Refused(error)),
+        _ if version.and_then(Warning::of_version) == Some(Warning::TrackingEchoes) => {
+            Err(Silence::OfVersion)
+        }
         _ => Ok(()),
     };
     let replication_id = info.as_ref().and_then(|info| info.replication_id.as_deref());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorlock_core::{Cause, Endpoint, EvictionPolicy, Failover, Fleet, ServerError, Ttl};
 
 use super::Survey;
-use super::facts::{Facts, NOT_TOLD};
+use super::facts::{Facts, NOT_TOLD, Silence};
 use super::permissions::Use;
 use crate::asking::Mark;
 use crate::duration::spoken;
@@ -93,6 +93,9 @@ const GUARD_ALL: &str = "give every client the same --restart-guard";
 const GRANT: &str = "grant these commands: the page about masters has a rule for each kind of lock";
 const LET_ASK: &str =
     "allow +info, and run this as a user that may query permissions (+eval, or +acl|dryrun)";
+const GRANT_TRACKING: &str = "grant +client|tracking";
+const KNOW_TRACKING: &str = "use a server that knows CLIENT TRACKING (Redis 6)";
+const UPDATE: &str = "update the server, to Redis 6.2.8, 7.0.5 or later";
 const TELL_SETTINGS: &str = "allow +info and +config|get, or look at appendonly and appendfsync yourself";
 
 /// All promises, in the order in which they are printed.
@@ -337,15 +340,19 @@ fn fencing(survey: &Survey) -> Promise {
 
 fn wake_ups(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
-    let silent = |denied: bool| {
-        survey.those(|_, facts| {
-            let error = facts.tracking.err()?;
-            (denied == (error == ServerError::NoPerm)).then(|| error.to_string())
-        })
-    };
     let what = "does not notify waiters, which retry after retry_delay";
-    findings.broken(what, &silent(true), "grant +client|tracking");
-    findings.broken(what, &silent(false), "use a server that knows CLIENT TRACKING (Redis 6)");
+    let cure_of = |silence| match silence {
+        Silence::Refused(ServerError::NoPerm) => GRANT_TRACKING,
+        Silence::Refused(_) => KNOW_TRACKING,
+        Silence::OfVersion => UPDATE,
+    };
+    for cure in [GRANT_TRACKING, KNOW_TRACKING, UPDATE] {
+        let silent = survey.those(|_, facts| {
+            let silence = facts.tracking.err()?;
+            (cure_of(silence) == cure).then(|| silence.to_string())
+        });
+        findings.broken(what, &silent, cure);
+    }
     findings.judge("wake-ups", "waiters are notified when a lock ends")
 }
 
