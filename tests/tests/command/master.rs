@@ -176,3 +176,19 @@ fn masters_lack_the_features_of_the_chosen_dialect() {
         "quorlock: --like needs one of these: redis, enterprise, kvrocks, garnet, envoy, twemproxy.\n";
     assert_eq!((refused.code, refused.err.as_str()), (Some(64), expected));
 }
+
+#[test]
+fn bootstrap_looks_through_masters_in_memory() {
+    let (_serving, urls) = serve(&["--port", "0"]);
+    let call = |words: &[&str]| Running::of(&mut quorlock(&[words, &["-m", &urls[0]]].concat())).end();
+    let fenced = call(&["acquire", "--fenced", "--ttl", "1s", "job"]);
+    assert_eq!(fenced.code, Some(0), "{}", fenced.err);
+    let used = call(&["bootstrap", "--restart-guard", "1m"]);
+    assert_eq!(used.code, Some(1), "{}", used.err);
+    assert!(used.err.contains("has a fencing counter (quorlock:fence/{job})"), "{}", used.err);
+
+    let (_serving, urls) = serve(&["--port", "0"]);
+    let told = Running::of(&mut quorlock(&["bootstrap", "--restart-guard", "1m", "-m", &urls[0]])).end();
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert!(!told.err.contains("not fully searched"), "{}", told.err);
+}

@@ -98,6 +98,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     command("zrange", -4, READ_FIRST, scores::zrange),
     command("zrevrange", -4, READ_FIRST, scores::zrevrange),
     command("dbsize", 1, 0, keys::dbsize),
+    command("scan", -2, 0, keys::scan),
     command("flushdb", -1, WRITE, keys::flushdb),
     command("flushall", -1, WRITE, keys::flushall),
     command("pttl", 2, READ, expiry::pttl),

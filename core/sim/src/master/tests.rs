@@ -55,6 +55,46 @@ fn a_lock_is_taken_extended_and_released() {
 }
 
 #[test]
+fn a_scan_names_the_keys_that_match_at_once() {
+    let mut desk = Desk::new();
+    for key in ["quorlock:job", "quorlock:fence/{job}", "other", "a:quorlock:b"] {
+        desk.ask(&["SET", key, "token", "PX", "100"]);
+    }
+    let mut scan = |words: &[&str]| {
+        let answer = desk.ask(&[&["SCAN", "0"], words].concat());
+        let keys = answer.strip_prefix("*2\r\n$1\r\n0\r\n*").unwrap_or_else(|| panic!("{answer}"));
+        keys.lines().skip(1).filter(|line| !line.starts_with('$')).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(scan(&[]), "a:quorlock:b other quorlock:fence/{job} quorlock:job");
+    for (pattern, found) in [
+        ("quorlock:*", "quorlock:fence/{job} quorlock:job"),
+        ("*quorlock:*", "a:quorlock:b quorlock:fence/{job} quorlock:job"),
+        ("*o*b", "a:quorlock:b quorlock:job"),
+        ("quorlock:job", "quorlock:job"),
+        ("quorlock:job*", "quorlock:job"),
+        ("quorlock:jo", ""),
+        ("*job*job*", ""),
+        ("", ""),
+    ] {
+        assert_eq!(scan(&["MATCH", pattern, "COUNT", "2"]), found, "{pattern}");
+    }
+    desk.pass(101);
+    assert_eq!(desk.ask(&["SCAN", "0"]), "*2\r\n$1\r\n0\r\n*0\r\n");
+    for (words, error) in [
+        (&["SCAN", "x"][..], "-ERR invalid cursor\r\n"),
+        (&["SCAN", "0", "COUNT", "0"], "-ERR syntax error\r\n"),
+        (&["SCAN", "0", "MATCH"], "-ERR syntax error\r\n"),
+        (&["SCAN", "0", "COUNT", "x"], "-ERR value is not an integer or out of range\r\n"),
+        (
+            &["SCAN", "0", "MATCH", "a?"],
+            "-ERR of the special characters in a pattern this server knows only *\r\n",
+        ),
+    ] {
+        assert_eq!(desk.ask(words), error, "{words:?}");
+    }
+}
+
+#[test]
 fn a_key_exists_in_its_last_millisecond_and_not_in_the_next() {
     let mut desk = Desk::new();
     desk.ask(&["SET", KEY, "token", "PX", "100"]);
