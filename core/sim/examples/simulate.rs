@@ -214,7 +214,7 @@ fn undeclared(options: &Options) -> ExitCode {
     let (mut broken, mut first) = (0u64, None);
     for seed in options.seed..options.seed + options.worlds {
         let mut plan = options.plan(seed);
-        plan.declared = 0;
+        plan.declared = None;
         if let Err(failure) = plan.run() {
             broken += 1;
             first.get_or_insert((seed, failure.violation));

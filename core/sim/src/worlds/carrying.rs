@@ -36,8 +36,7 @@ impl Plan {
 
     pub(super) fn world(&self, keeps_timeline: bool) -> World {
         let skew = self.restart_guard.map_or(LARGEST_SKEW, |longest| longest.min(LARGEST_SKEW));
-        let [replicas, declared] = [self.replicas, self.declared].map(usize::from);
-        let mut groups = Groups::new(1, replicas, declared);
+        let mut groups = Groups::new(1, self.replicas.into(), self.declared);
         groups.spares = self.spares.into();
         let mut groups = groups.of(self.masters.len().clamp(1, 64), self.shards.into());
         groups.early_quarantine = self.early_quarantine;
@@ -64,7 +63,7 @@ impl Plan {
 
     pub(super) fn carry_out_in(&self, world: &mut World) -> Result<Report, Box<Failure>> {
         // While a replica hangs, a vote is confirmed after its answer, which is a second wait.
-        let waits = if self.declared > 0 { 2 } else { 1 };
+        let waits = if self.declared > Some(0) { 2 } else { 1 };
         let answer_limit = self.connect_timeout + self.request_timeout * waits;
         let (mut clients, letterbox) = (Vec::new(), Letterbox::default());
         for plan in &self.clients {

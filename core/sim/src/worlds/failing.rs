@@ -31,7 +31,7 @@ impl Plan {
         let mut random = Random::new(seed ^ FAILOVERS);
         let mut plan = if random.one_in(3) { Self::random_mixed(seed) } else { Self::random(seed) };
         plan.replicas = if random.one_in(3) { 2 } else { 1 };
-        plan.declared = plan.replicas;
+        plan.declared = Some(plan.replicas);
         plan.masters.truncate([1, 1, 2, 3].get(random.below(4)).copied().unwrap_or(1));
         let kind = random.below(4);
         if kind < 3 {

@@ -24,8 +24,8 @@ const PREFIX: &str = "{q0}";
 pub(super) struct Groups {
     /// How many replicas each primary has,
     pub(super) replicas: usize,
-    /// and how many all clients say that it has.
-    pub(super) declared: usize,
+    /// and how many all clients say that it has, if they say so.
+    pub(super) declared: Option<u8>,
     /// How many groups each master has: more than one in a cluster.
     shards: usize,
     /// How many groups there are besides, which no client has in its list at first. None in a
@@ -45,7 +45,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub(super) fn new(masters: usize, replicas: usize, declared: usize) -> Self {
+    pub(super) fn new(masters: usize, replicas: usize, declared: Option<u8>) -> Self {
         Self { replicas, declared, ..Self::default() }.of(masters, 1)
     }
 
@@ -123,7 +123,7 @@ impl Groups {
 
     /// Whether clients declare all replicas that there are.
     pub(super) fn are_declared(&self) -> bool {
-        self.declared == self.replicas
+        usize::from(self.declared.unwrap_or_default()) == self.replicas
     }
 
     /// The URLs of the masters of a client's list.
@@ -132,8 +132,8 @@ impl Groups {
         let masters = 0..self.masters();
         if self.is_cluster() {
             let promise = match self.declared {
-                0 => "failover=durable".to_owned(),
-                declared => format!("replicas={declared}"),
+                None => "failover=durable".to_owned(),
+                Some(declared) => format!("replicas={declared}"),
             };
             let hosts = |master| {
                 let firsts = self.groups_of(master).map(|group| host(self.members(group).start));
@@ -143,8 +143,8 @@ impl Groups {
             return masters.map(url).collect();
         }
         let replicas = match self.declared {
-            0 => String::new(),
-            declared => format!("?replicas={declared}"),
+            None => String::new(),
+            Some(declared) => format!("?replicas={declared}"),
         };
         let first = |group: &usize| self.members(*group).start;
         list.iter().map(|group| format!("{scheme}://{}{replicas}", host(first(group)))).collect()

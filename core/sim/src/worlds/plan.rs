@@ -100,8 +100,9 @@ pub struct Plan {
     /// primary at the beginning, and 4 and 5 are its replicas, which follow it asynchronously.
     /// Clients open connections to the server that was promoted last, as soon as they know it.
     pub replicas: u8,
-    /// The number of replicas that the clients' URLs declare (`replicas=`), 0 for none.
-    pub declared: u8,
+    /// The number of replicas that the clients' URLs declare (`replicas=`); `None` if they declare
+    /// nothing.
+    pub declared: Option<u8>,
     /// Whether scripts begin a quarantine before all replicas are there, as in
     /// [`Master::set_early_quarantine`](crate::Master::set_early_quarantine). Then the confirmation
     /// of each vote by all replicas is the only defence against a former primary that continues.
@@ -143,7 +144,7 @@ impl Plan {
             bootstrapped: false,
             secured: false,
             replicas: 0,
-            declared: 0,
+            declared: None,
             early_quarantine: false,
             shards: 1,
             spares: 0,

@@ -174,7 +174,7 @@ mod tests {
 
     impl Desk {
         fn new(seed: u64) -> Self {
-            let mut state = State::new(seed, Groups::new(1, 0, 0), Duration::ZERO, false);
+            let mut state = State::new(seed, Groups::new(1, 0, None), Duration::ZERO, false);
             let links = [0, 1].map(|client| {
                 state.add_client(vec![0]);
                 state.connect(client, 0, 1);

@@ -24,7 +24,8 @@ const GRANTS: u64 = 60;
 impl Plan {
     /// Creates a run with the restart guard in which masters are restored from snapshots, rebuilt
     /// as copies of other masters, or lose their data: [`Plan::random_mixed`] with this seed. In
-    /// most plans masters have replicas, all of which clients declare.
+    /// most plans masters have replicas, all of which clients declare; where they have none, half of
+    /// the plans declare that.
     ///
     /// Clients give copies of their locks away, which are delivered twice and late, request locks
     /// as owners, make further handles, and force-release locks. Some have a prefix.
@@ -32,7 +33,7 @@ impl Plan {
         let mut random = Random::new(seed ^ REBUILDS);
         let mut plan = Self::random_mixed(seed);
         plan.replicas = [0, 1, 1, 2].get(random.below(4)).copied().unwrap_or(0);
-        plan.declared = plan.replicas;
+        plan.declared = Some(plan.replicas).filter(|replicas| *replicas > 0 || random.one_in(2));
         if plan.replicas > 0 {
             plan.masters.truncate([1, 2, 3, 3].get(random.below(4)).copied().unwrap_or(3));
         }

@@ -62,7 +62,8 @@ impl Plan {
         let mut plan = Self::new(random.next(), MASTERS, Vec::new());
         (plan.restart_guard, plan.bootstrapped) = (Some(longest), true);
         plan.replicas = u8::from(random.one_in(2));
-        (plan.declared, plan.spares) = (plan.replicas, 2);
+        plan.declared = Some(plan.replicas).filter(|replicas| *replicas > 0 || random.one_in(2));
+        plan.spares = 2;
         plan.request_timeout = random.within(ms(20)..=ms(50));
         let replaced = random.below(MASTERS);
         let leaves_at = random.within(ms(300)..=longest);

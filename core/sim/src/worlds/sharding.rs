@@ -21,7 +21,7 @@ impl Plan {
     /// Creates a run in which every master is a tag of a cluster: [`Plan::random_failovers`] with
     /// this seed, in which the slot of each master also moves among two or three groups of servers,
     /// at once or key by key. A move often meets a failover of one of the two groups, or servers
-    /// that hang. In a quarter of the plans, groups have no replicas.
+    /// that hang. In a quarter of the plans, groups have no replicas, and clients may declare that.
     ///
     /// Moves are not abandoned halfway.
     pub fn random_clusters(seed: u64) -> Self {
@@ -29,7 +29,7 @@ impl Plan {
         let mut plan = Self::random_failovers(seed);
         plan.shards = if random.one_in(3) { 3 } else { 2 };
         if random.one_in(4) {
-            (plan.replicas, plan.declared) = (0, 0);
+            (plan.replicas, plan.declared) = (0, random.one_in(2).then_some(0));
         }
         plan.lead_elsewhere(&mut random);
         let horizon = plan.longest_ttl() * 3;

@@ -197,7 +197,7 @@ impl State {
     pub(super) fn bootstrap(&mut self, longest: Duration) {
         let Ok(longest_ttl) = Ttl::new(longest) else { return };
         let masters = u32::try_from(self.groups.masters()).unwrap_or(0);
-        let replicas = u16::try_from(self.groups.declared).ok().filter(|declared| *declared > 0);
+        let replicas = self.groups.declared.map(u16::from);
         let marked = Fleet { longest_ttl, masters, replicas }.marked();
         let [longest, marked] =
             [longest_ttl.as_millis(), marked].map(|number| number.to_string().into_bytes());

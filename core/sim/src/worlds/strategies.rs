@@ -267,7 +267,7 @@ pub fn failover_plans() -> impl Strategy<Value = Plan> {
         |(seed, (masters, replicas, bootstrapped), clients, longest, faults)| Plan {
             masters,
             replicas,
-            declared: replicas,
+            declared: Some(replicas),
             faults,
             restart_guard: Some(longest),
             bootstrapped,

@@ -217,7 +217,7 @@ mod tests {
 
     /// One client with a connection to each of three masters, and a request that waits.
     fn waiting() -> State {
-        let mut state = State::new(1, Groups::new(3, 0, 0), Duration::ZERO, false);
+        let mut state = State::new(1, Groups::new(3, 0, None), Duration::ZERO, false);
         state.add_client(vec![0, 1, 2]);
         for master in 0..3 {
             state.connect(0, master, 1);

@@ -69,7 +69,7 @@ impl World {
 
     /// Creates a world with `masters` healthy masters, 1 to 64, and no clients.
     pub fn with_masters(seed: u64, masters: usize) -> Self {
-        Self::build(seed, Groups::new(masters.clamp(1, 64), 0, 0), LARGEST_SKEW, true)
+        Self::build(seed, Groups::new(masters.clamp(1, 64), 0, None), LARGEST_SKEW, true)
     }
 
     /// Keeps no timeline. The world runs faster, and the timeline of a failure is empty.

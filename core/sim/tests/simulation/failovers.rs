@@ -11,7 +11,7 @@ const fn ms(millis: u64) -> Duration {
 
 /// One master with a replica that is promoted while the master continues. The first client holds a
 /// lock there and renews it; the second one moves to the replica.
-fn split_brain(declared: u8) -> Plan {
+fn split_brain(declared: Option<u8>) -> Plan {
     let lock = |timeout| Step::Lock {
         resource: 0,
         ttl: ms(1_000),
@@ -35,9 +35,9 @@ fn split_brain(declared: u8) -> Plan {
 
 #[test]
 fn an_old_primary_that_continues_makes_a_second_holder_unless_its_replica_confirms() {
-    let failure = split_brain(0).run().unwrap_err();
+    let failure = split_brain(None).run().unwrap_err();
     assert_eq!(failure.violation, Violation::TwoHolders { first: 0, second: 1 }, "{failure}");
-    split_brain(1).run().unwrap_or_else(|failure| panic!("{failure}"));
+    split_brain(Some(1)).run().unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 /// Small enough for a build without optimisation; `simulate --failovers` runs any number.
@@ -58,7 +58,7 @@ fn hold(change: impl Fn(&mut Plan)) -> Result<u64, String> {
 
 /// In how many of the first worlds two clients hold one lock, if clients declare this number of
 /// replicas.
-fn two_holders(worlds: u64, declare: impl Fn(&Plan) -> u8) -> usize {
+fn two_holders(worlds: u64, declare: impl Fn(&Plan) -> Option<u8>) -> usize {
     let plans = (0..worlds).map(|seed| {
         let mut plan = Plan::random_failovers(seed);
         plan.declared = declare(&plan);
@@ -73,8 +73,12 @@ fn no_promise_is_broken_where_all_replicas_confirm_each_vote() {
     let worlds = hold(|_| ()).unwrap_or_else(|story| panic!("{story}"));
     // Checks that the same worlds break with the guard alone: otherwise the test would prove
     // nothing.
-    let broken = two_holders(worlds, |_| 0);
+    let broken = two_holders(worlds, |_| None);
     assert!(broken >= 3, "{broken} of {worlds} worlds");
+    // A replica that clients declare not to be there lets nobody vote, but once it is promoted, it
+    // is none any more.
+    let denied = two_holders(worlds, |_| Some(0));
+    assert!(denied < broken, "{denied} of {worlds} worlds");
     println!("{worlds} worlds; with the restart guard alone two clients held one lock in {broken}");
 }
 
@@ -82,7 +86,7 @@ fn no_promise_is_broken_where_all_replicas_confirm_each_vote() {
 /// while the promoted one waits for a replica. Then the remaining replica changes sides.
 #[test]
 fn an_undeclared_replica_that_changes_its_primary_lets_two_clients_in() {
-    let mut plan = split_brain(1);
+    let mut plan = split_brain(Some(1));
     (plan.replicas, plan.early_quarantine) = (2, true);
     plan.faults.push((When::At(ms(3_200)), Fault::Follow { master: 2, closes: false }));
     let failure = plan.run().unwrap_err();
@@ -127,7 +131,7 @@ proptest! {
 
 #[test]
 fn a_failover_is_printed_drawn_and_shrunk() {
-    let failure = split_brain(0).run().unwrap_err();
+    let failure = split_brain(None).run().unwrap_err();
     let (told, drawn) = (failure.to_string(), failure.to_svg());
     for part in
         ["master1             is promoted", "client1             opens connections to master1 from now on"]
@@ -137,7 +141,7 @@ fn a_failover_is_printed_drawn_and_shrunk() {
     for part in ["is promoted", "two hold at once", ">master1<"] {
         assert!(drawn.contains(part), "{drawn}");
     }
-    let (smaller, failure) = split_brain(0).shrink().unwrap();
+    let (smaller, failure) = split_brain(None).shrink().unwrap();
     assert!(smaller.faults.iter().any(|(_, fault)| matches!(fault, Fault::Promote { .. })), "{failure}");
 }
 

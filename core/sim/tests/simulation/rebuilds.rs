@@ -33,7 +33,7 @@ fn late_copy(seed: u64, masters: usize, replicas: u8) -> Plan {
     let third = ClientPlan::new(vec![Step::Rest(ms(900)), resume, Step::Hold(ms(500))]);
     let mut plan = Plan::new(seed, masters, vec![first, second, third]);
     (plan.restart_guard, plan.bootstrapped) = (Some(ms(3_100)), true);
-    (plan.replicas, plan.declared) = (replicas, replicas);
+    (plan.replicas, plan.declared) = (replicas, Some(replicas));
     for master in (0..masters).map(|master| master * (1 + usize::from(replicas))) {
         plan.faults.push((ms(80).into(), Fault::Save { master }));
         plan.faults.push((ms(600).into(), Fault::Restore { master, span: ms(5) }));
@@ -51,7 +51,7 @@ fn a_copy_of_a_lock_is_not_resumed_on_masters_that_were_restored() {
         let unguarded = |seed| {
             let mut plan = late_copy(seed, masters, replicas);
             // Replicas are only declared with the guard.
-            (plan.restart_guard, plan.declared) = (None, 0);
+            (plan.restart_guard, plan.declared) = (None, None);
             plan
         };
         let found = (0..5).find_map(|seed| unguarded(seed).run().err());
@@ -77,7 +77,7 @@ fn no_promise_is_broken_where_masters_are_restored_and_rebuilt() {
 fn masters_that_are_restored_and_rebuilt_let_two_clients_in_without_the_restart_guard() {
     let is_broken = |seed: &u64| {
         let mut plan = Plan::random_rebuilds(*seed);
-        (plan.restart_guard, plan.declared) = (None, 0);
+        (plan.restart_guard, plan.declared) = (None, None);
         let failure = plan.run().err();
         failure.is_some_and(|failure| matches!(failure.violation, Violation::TwoHolders { .. }))
     };
@@ -101,7 +101,7 @@ fn a_group_that_is_rebuilt_gets_the_other_groups_data_and_votes_for_no_other_cli
     for seed in 0..5 {
         let mut plan = Plan::new(seed, 3, vec![holder.clone(), other.clone()]);
         (plan.restart_guard, plan.bootstrapped) = (Some(ms(3_100)), true);
-        (plan.replicas, plan.declared) = (1, 1);
+        (plan.replicas, plan.declared) = (1, Some(1));
         // The third group has missed the lock, and two others become copies of it.
         plan.faults = vec![
             (ms(0).into(), Fault::Hang { master: 4, span: ms(60) }),
