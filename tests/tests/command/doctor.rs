@@ -292,6 +292,14 @@ fn too_few_answering_masters_exit_with_69_and_invalid_arguments_with_64() {
     let told = doctor(&[], &masters.urls());
     assert_eq!(told.code, Some(1), "{}", told.out);
     assert!(promise(&told, "availability").contains("(connection refused)"), "{}", told.out);
+    // Nothing is known of a master that did not answer.
+    let silent = format!("did not answer: {}", masters[0].address());
+    for name in &PROMISES[1..] {
+        let said = promise(&told, name);
+        let is_broken = said.starts_with("DOES NOT HOLD: ");
+        assert!(is_broken || said == format!("not known: {silent}"), "{name}: {}", told.out);
+    }
+    assert_eq!(told.out.matches(&silent).count(), PROMISES.len() - 1, "{}", told.out);
     masters[1].kill();
     let told = doctor(&[], &masters.urls());
     assert_eq!(told.code, Some(69), "{}", told.out);

@@ -36,6 +36,17 @@ struct Findings {
 }
 
 impl Findings {
+    /// The reasons against a promise about what masters do or report: nothing is known of one that
+    /// did not answer.
+    fn about(survey: &Survey) -> Self {
+        let all = survey.masters.iter().zip(&survey.answers);
+        let silent = all.filter(|(_, answer)| answer.is_err());
+        let silent: Vec<_> = silent.map(|(master, _)| (master.to_string(), String::new())).collect();
+        let mut findings = Self::default();
+        findings.unknown("did not answer", &silent, "see availability");
+        findings
+    }
+
     /// Adds a fault of these masters, each with its details, and its cure. Without masters there is
     /// no fault.
     fn broken(&mut self, what: &str, masters: &[(String, String)], cure: &str) {
@@ -230,7 +241,7 @@ fn availability(survey: &Survey) -> Promise {
 }
 
 fn exclusion(survey: &Survey) -> Promise {
-    let mut findings = Findings::default();
+    let mut findings = Findings::about(survey);
     let evicting = survey.those(|_, facts| survey.evicts(facts).map(|policy| policy.to_string()));
     findings.broken("may remove locks when its memory is full", &evicting, NO_EVICTION);
     let others = survey.those(|_, facts| {
@@ -251,7 +262,7 @@ fn exclusion(survey: &Survey) -> Promise {
 }
 
 fn restarts(survey: &Survey) -> Promise {
-    let mut findings = Findings::default();
+    let mut findings = Findings::about(survey);
     match survey.guard {
         Some(longest) => {
             against_guard(survey, &mut findings);
@@ -269,7 +280,7 @@ fn restarts(survey: &Survey) -> Promise {
 }
 
 fn failover(survey: &Survey) -> Promise {
-    let mut findings = Findings::default();
+    let mut findings = Findings::about(survey);
     let what = "two clients may hold one lock after a failover, as its URL says";
     findings.broken(what, &survey.lossy(), DECLARE);
     let what = "two clients may hold one lock if a replica is promoted while its old primary keeps running";
@@ -294,7 +305,7 @@ pub(super) fn usable_guard(survey: &Survey) -> Promise {
 }
 
 fn restart_guard(survey: &Survey) -> Promise {
-    let mut findings = Findings::default();
+    let mut findings = Findings::about(survey);
     against_guard(survey, &mut findings);
     let text = match survey.guard {
         Some(longest) => {
@@ -318,7 +329,7 @@ fn used_by_others(survey: &Survey, findings: &mut Findings) {
 }
 
 fn fencing(survey: &Survey) -> Promise {
-    let mut findings = Findings::default();
+    let mut findings = Findings::about(survey);
     lacking_locks(survey, &mut findings);
     lacking(survey, &mut findings, Use::Fencing);
     // Counters have no TTL, so only the `allkeys` policies remove them.
@@ -339,7 +350,7 @@ fn fencing(survey: &Survey) -> Promise {
 }
 
 fn wake_ups(survey: &Survey) -> Promise {
-    let mut findings = Findings::default();
+    let mut findings = Findings::about(survey);
     let what = "does not notify waiters, which retry after retry_delay";
     let cure_of = |silence| match silence {
         Silence::Refused(ServerError::NoPerm) => GRANT_TRACKING,
@@ -357,7 +368,7 @@ fn wake_ups(survey: &Survey) -> Promise {
 }
 
 fn kind(survey: &Survey, name: &'static str, of: Use, text: &str) -> Promise {
-    let mut findings = Findings::default();
+    let mut findings = Findings::about(survey);
     lacking_locks(survey, &mut findings);
     lacking(survey, &mut findings, of);
     findings.judge(name, text)
