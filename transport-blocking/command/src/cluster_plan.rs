@@ -23,11 +23,16 @@ const SLOTS: u16 = 16_384;
 /// Tags are tried in turn. This number is enough to find each of a thousand masters that share the
 /// slots evenly.
 const MOST_TAGS: u32 = 100_000;
+/// So many nodes are named in each URL, if there are so many: a client that starts finds the tag
+/// through any of them.
+const NAMED: usize = 3;
 
 /// A master of the cluster.
 #[derive(Debug, PartialEq, Eq)]
 struct Master {
     address: String,
+    /// Its host name with its port, if it announces one.
+    name: Option<String>,
     /// The first and the last slot of each range that the master has.
     slots: Vec<(u16, u16)>,
     /// All replicas, including those that are down: they may be promoted when they are back.
@@ -128,16 +133,20 @@ fn read(nodes: &str, present: &Address) -> Vec<Master> {
             Some((first.parse().ok()?, last.parse().ok()?))
         };
         let slots: Vec<_> = slots.iter().filter_map(range).collect();
-        let place = place.split(['@', ',']).next()?;
-        let (host, port) = place.rsplit_once(':')?;
+        // `ip:port@bus,hostname`, and in later versions more such fields, each with a name.
+        let mut fields = place.split(',');
+        let (host, port) = fields.next()?.split('@').next()?.rsplit_once(':')?;
+        let hostname = fields.next().filter(|field| !field.is_empty() && !field.contains('='));
         let host = match (host, present) {
             // A node that does not know its own host is at the address at which it was asked.
             ("", Address::Tcp { host, .. }) => host,
             (host, _) => host,
         };
-        let address = Endpoint::tcp(host, port.parse().ok()?).ok()?.to_string();
+        let port = port.parse().ok()?;
+        let [address, name] =
+            [Some(host), hostname].map(|host| Some(Endpoint::tcp(host?, port).ok()?.address().to_string()));
         let replicas = lines.iter().filter(|words| words.get(3) == Some(id)).count();
-        (!slots.is_empty()).then_some(Master { address, slots, replicas })
+        (!slots.is_empty()).then_some(Master { address: address?, name, slots, replicas })
     };
     lines.iter().filter_map(master).collect()
 }
@@ -145,13 +154,14 @@ fn read(nodes: &str, present: &Address) -> Vec<Master> {
 /// The first tags of `q0`, `q1`, … that are all on different masters.
 fn chosen(node: &Endpoint, masters: &[Master], count: usize) -> Vec<Tag> {
     let mut taken = BTreeSet::new();
+    let places = places(node, masters);
     let tags = (0..MOST_TAGS).map(|number| format!("q{number}")).filter_map(|tag| {
         let slot = slot(&tag);
         let has_it =
             |master: &Master| master.slots.iter().any(|(first, last)| (*first..=*last).contains(&slot));
         let (place, owner) = masters.iter().enumerate().find(|(_, master)| has_it(master))?;
         taken.insert(place).then(|| Tag {
-            url: url(node, &tag, owner.replicas),
+            url: url(node, &places, &tag, owner.replicas),
             tag,
             slot,
             address: owner.address.clone(),
@@ -166,8 +176,21 @@ fn slot(tag: &str) -> u16 {
     State::<XMODEM>::calculate(tag.as_bytes()) % SLOTS
 }
 
-/// The URL for a tag, with the settings of the node's URL but without its password.
-fn url(node: &Endpoint, tag: &str, replicas: usize) -> String {
+/// The nodes for the URLs: those that were given, and others. Over TLS their host names, because
+/// certificates rarely have addresses.
+fn places(node: &Endpoint, masters: &[Master]) -> Vec<String> {
+    let mut places: Vec<_> = node.places().map(ToString::to_string).collect();
+    let name = |master: &Master| master.name.clone().filter(|_| node.tls().is_some());
+    for place in masters.iter().map(|master| name(master).unwrap_or_else(|| master.address.clone())) {
+        if places.len() < NAMED && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// The URL for a tag at these nodes, with the settings of the node's URL but without its password.
+fn url(node: &Endpoint, places: &[String], tag: &str, replicas: usize) -> String {
     let secure = if node.tls().is_some() { "s" } else { "" };
     let mut url = format!("redis{secure}+cluster://");
     let has_password = node.password().is_some();
@@ -180,7 +203,6 @@ fn url(node: &Endpoint, tag: &str, replicas: usize) -> String {
     if has_password || node.user().is_some() {
         url.push('@');
     }
-    let places: Vec<_> = node.places().map(ToString::to_string).collect();
     url += &places.join(",");
     // Writing to a string does not fail.
     let _ = write!(url, "/?tag={tag}");
@@ -231,15 +253,16 @@ mod tests {
     use super::*;
 
     fn master(name: &str, first: u16, last: u16) -> Master {
-        Master { address: format!("{name}:7000"), slots: vec![(first, last)], replicas: 1 }
+        Master { address: format!("{name}:7000"), name: None, slots: vec![(first, last)], replicas: 1 }
     }
 
     #[test]
     fn masters_are_read_with_their_slots_and_all_their_replicas() {
         let nodes = "\
             07c3 127.0.0.1:30004@31004,hostname4 slave e7d1 0 1426238317239 4 connected\n\
-            67ed 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-9000 9002 [93->-e7d1]\n\
+            67ed 127.0.0.1:30002@31002,,shard-id=f0,name=h master - 0 1426238316232 2 connected 5461-9000 9002 [93->-e7d1]\n\
             292f :30003@31003 myself,master - 0 1426238318243 3 connected 10923-16383\n\
+            77aa 127.0.0.1:30006@31006,hostname6,shard-id=f1 master - 0 1426238318243 3 connected 9001\n\
             6ec2 127.0.0.1:30005@31005 slave,fail e7d1 0 1426238316232 5 disconnected\n\
             e7d1 ::1:30001@31001 master - 0 0 1 connected 0-5460\n\
             beef 127.0.0.1:30009@31009 master - 0 0 1 connected\n";
@@ -247,14 +270,18 @@ mod tests {
         let read = read(nodes, &present);
         let told: Vec<_> = read
             .iter()
-            .map(|master| (master.address.as_str(), master.slots.as_slice(), master.replicas))
+            .map(|master| {
+                let Master { address, name, slots, replicas } = master;
+                (address.as_str(), name.as_deref(), slots.as_slice(), *replicas)
+            })
             .collect();
         assert_eq!(
             told,
             [
-                ("127.0.0.1:30002", &[(5461, 9000), (9002, 9002)][..], 0),
-                ("h:30003", &[(10_923, 16_383)], 0),
-                ("[::1]:30001", &[(0, 5460)], 2),
+                ("127.0.0.1:30002", None, &[(5461, 9000), (9002, 9002)][..], 0),
+                ("h:30003", None, &[(10_923, 16_383)], 0),
+                ("127.0.0.1:30006", Some("hostname6:30006"), &[(9001, 9001)], 0),
+                ("[::1]:30001", None, &[(0, 5460)], 2),
             ]
         );
     }
@@ -307,9 +334,27 @@ mod tests {
                 "rediss+cluster://:PASSWORD@a:7000/?tag=q0&replicas=1&cacert=/a%20b&sni=x",
             ),
         ] {
-            let url = url(&node.parse().unwrap(), "q0", replicas);
+            let node: Endpoint = node.parse().unwrap();
+            let url = url(&node, &places(&node, &[]), "q0", replicas);
             assert_eq!(url, expected);
             assert!(url.parse::<Endpoint>().is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn urls_name_more_nodes_than_were_given() {
+        let mut masters = ["a", "b", "c", "d"].map(|name| master(name, 0, 1));
+        masters[1].name = Some("b.internal:7000".to_owned());
+        for (node, expected) in [
+            ("redis://a:7000", "a:7000,b:7000,c:7000"),
+            ("redis://other:7000", "other:7000,a:7000,b:7000"),
+            ("redis+cluster://c:7000,d:7000/?tag=x", "c:7000,d:7000,a:7000"),
+            ("redis+cluster://w:1,x:2,y:3,z:4/?tag=x", "w:1,x:2,y:3,z:4"),
+            ("rediss://a:7000", "a:7000,b.internal:7000,c:7000"),
+        ] {
+            let node: Endpoint = node.parse().unwrap();
+            assert_eq!(places(&node, &masters).join(","), expected);
+            assert!(url(&node, &places(&node, &masters), "q0", 1).parse::<Endpoint>().is_ok(), "{node}");
         }
     }
 }

@@ -19,9 +19,14 @@ use rustix::io::Errno;
 /// memory while nobody reads.
 const CAPACITY: usize = 256;
 
-/// How long the end of the process waits for lines to be written. Smaller: a slow reader loses the
+/// How long the end of the process waits for a write that blocks. Smaller: a slow reader loses the
 /// last lines. Larger: the process stays for longer if nobody reads.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long the end of the process waits in all. On a busy machine it takes a while until the
+/// writer runs, and then no reader is to blame. Smaller: lines are lost there. Larger: the process
+/// stays for longer if a slow reader takes line after line.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// Removes the text of the terminal's current line.
 const REMOVE: &str = "\r\x1b[K";
@@ -48,13 +53,13 @@ struct State {
     /// Lines that did not fit since the last one that did, with the form of the last of them.
     missing: u64,
     form: Option<fn(u64) -> String>,
-    is_writing: bool,
+    writing_since: Option<Instant>,
 }
 
 impl State {
     fn is_idle(&self) -> bool {
-        let State { lines, passing, hide, missing, is_writing, .. } = self;
-        lines.is_empty() && passing.is_none() && !hide && *missing == 0 && !is_writing
+        let State { lines, passing, hide, missing, writing_since, .. } = self;
+        lines.is_empty() && passing.is_none() && !hide && *missing == 0 && writing_since.is_none()
     }
 
     /// Takes the text to write next.
@@ -92,7 +97,7 @@ impl Queue {
             hide: false,
             missing: 0,
             form: None,
-            is_writing: false,
+            writing_since: None,
         };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -131,24 +136,28 @@ impl Queue {
         let mut state = self.lock();
         loop {
             let Some(text) = state.take() else {
-                state.is_writing = false;
+                state.writing_since = None;
                 self.changed.notify_all();
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            state.is_writing = true;
+            state.writing_since = Some(Instant::now());
+            // Who waits for the end waits for this write from now on.
+            self.changed.notify_all();
             drop(state);
             write(&text);
             state = self.lock();
         }
     }
 
-    /// Waits until everything has been written, or until this time has passed. Returns whether
-    /// everything has.
+    /// Waits until everything has been written, but not longer than this for a write that blocks.
+    /// Returns whether everything has.
     fn finish(&self, patience: Duration) -> bool {
-        let until = Instant::now() + patience;
+        let began = Instant::now();
         let mut state = self.lock();
         while !state.is_idle() {
+            let last = began + LONGEST;
+            let until = state.writing_since.map_or(last, |since| last.min(since.max(began) + patience));
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -245,7 +254,7 @@ mod tests {
     fn lines_that_do_not_fit_are_counted_and_the_number_is_printed_behind_those_that_did() {
         let (queue, permit, told) = queue();
         queue.say(line("first"));
-        while !queue.lock().is_writing {
+        while queue.lock().writing_since.is_none() {
             thread::yield_now();
         }
         (0..CAPACITY + 7).for_each(|number| queue.say(line(&number.to_string())));
@@ -262,10 +271,27 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_that_has_not_run_yet_is_waited_for() {
+        let queue = Arc::new(Queue::new());
+        queue.say(line("late"));
+        let (tell, told) = mpsc::channel();
+        let writer = Arc::clone(&queue);
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            writer.write_with(|text| {
+                let _ = tell.send(text.to_owned());
+            });
+        });
+        queue.finish(Duration::ZERO);
+        assert!(queue.lock().lines.is_empty(), "the end came before the writer ran");
+        assert_eq!(told.recv().as_deref(), Ok("late"));
+    }
+
+    #[test]
     fn passing_text_is_replaced_and_takes_no_place_in_the_queue() {
         let (queue, permit, told) = queue();
         queue.say(line("first"));
-        while !queue.lock().is_writing {
+        while queue.lock().writing_since.is_none() {
             thread::yield_now();
         }
         (0..2 * CAPACITY).for_each(|number| queue.show(number.to_string()));
