@@ -86,7 +86,8 @@ pub enum WakeReason {
 pub enum MasterState {
     /// The connection is being opened, and no attempt has failed yet.
     Opening,
-    /// The master is connected and votes.
+    /// The master is connected, and votes unless it is in the quarantine of the restart guard
+    /// ([`MasterReport::quarantine`](crate::front::MasterReport::quarantine)).
     Ready {
         /// What its operator should know; empty if all is well.
         warnings: Vec<Warning>,

@@ -109,7 +109,7 @@ impl fmt::Display for Ballot {
         for (place, (name, vote)) in self.votes().enumerate() {
             write!(f, "{}{name} ", if place == 0 { "" } else { ", " })?;
             match vote {
-                Vote::Outstanding => f.write_str("no answer yet"),
+                Vote::Outstanding => f.write_str("not waited for"),
                 Vote::NotAsked => f.write_str("not asked"),
                 Vote::Granted => f.write_str("granted"),
                 Vote::HeldByAnother { remaining, holder } => {
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(ballot.votes().count(), 4);
         assert_eq!(
             ballot.to_string(),
-            "1 of 4 votes, 3 needed (a:6379 granted, b:6379 no longer holds it, c:6379 no answer yet, d:6379 not asked)"
+            "1 of 4 votes, 3 needed (a:6379 granted, b:6379 no longer holds it, c:6379 not waited for, d:6379 not asked)"
         );
         let ballot = Ballot { votes: None, ..ballot };
         assert_eq!(ballot.to_string().matches("not asked").count(), 4);

@@ -11,7 +11,9 @@ use std::time::Duration;
 use super::{Ballot, ConfigError, EntropyFailed, Missing, Quorum, Resource, are_quarantined};
 
 /// Why a lock was not acquired.
-#[derive(Clone, PartialEq, Eq, Debug)]
+///
+/// `Debug` shows the text of `Display`: it is what a `main` that returns the error prints.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// Another client or caller holds the lock: a quorum of masters answered, and at least one of
@@ -178,6 +180,12 @@ impl fmt::Display for AcquireError {
             Self::Forked => f.write_str(FORKED),
             Self::DriverEnded => f.write_str(DRIVER_ENDED),
         }
+    }
+}
+
+impl fmt::Debug for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -159,7 +159,7 @@ fn permits_are_reported_by_their_indices() {
     world.masters[0].flow = Flow::Stopped;
     world.masters[1].flow = Flow::Stopped;
     let seen = inspect_permits(&mut world, 1);
-    assert_eq!(seen.to_string(), "not known, too few masters answered: 1 of 3 (quorum 2)");
+    assert_eq!(seen.to_string(), "not known: 1 of 3 masters gave a usable answer (quorum 2)");
 }
 
 #[test]

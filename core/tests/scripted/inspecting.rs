@@ -253,7 +253,7 @@ fn masters_that_are_down_are_reported_with_their_causes() {
     let causes: Vec<_> = outcome.masters().filter_map(|(_, deletion)| deletion.err()).collect();
     assert_eq!((outcome.absent(), causes.len()), (1, 2), "{causes:?}");
     let seen = inspect(&mut world, 0);
-    assert_eq!(seen.to_string(), "not known, too few masters answered: 1 of 3 (quorum 2)");
+    assert_eq!(seen.to_string(), "not known: 1 of 3 masters gave a usable answer (quorum 2)");
 }
 
 #[test]

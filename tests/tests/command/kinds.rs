@@ -217,8 +217,8 @@ const KINDS: [&[&str]; 4] =
 #[test]
 fn the_other_options_of_a_run_do_the_same_for_each_kind() {
     for kind in KINDS {
-        let masters = masters(3);
-        let told = call(&masters, &["bootstrap", "--restart-guard", "1m"], None);
+        let (plain, guarded) = (masters(3), masters(3));
+        let told = call(&guarded, &["bootstrap", "--restart-guard", "1m"], None);
         assert_eq!(told.code, Some(0), "{}", told.err);
         for options in [
             &["-n"][..],
@@ -230,14 +230,17 @@ fn the_other_options_of_a_run_do_the_same_for_each_kind() {
             &["--restart-guard", "1m"],
             &["--restart-guard", "1m", "--fenced", "--heal"],
         ] {
-            let ended = run(&masters, &[kind, options].concat(), &SHOW);
+            let masters = if options.contains(&"--restart-guard") { &guarded } else { &plain };
+            let ended = run(masters, &[kind, options].concat(), &SHOW);
             let said = (ended.code, ended.out.as_str(), ended.err.as_str());
             assert_eq!(said, (Some(0), "runs\n", ""), "{kind:?} {options:?}");
         }
         // Clients with another guard are kept out of everything.
-        let other = run(&masters, &[kind, &["-n", "--restart-guard", "2m"]].concat(), &SHOW);
+        let other = run(&guarded, &[kind, &["-n", "--restart-guard", "2m"]].concat(), &SHOW);
         assert_eq!((other.code, other.out.as_str()), (Some(64), ""), "{kind:?}: {}", other.err);
-        assert_gone(&masters, &[JOB, "b", "app:job", "app:b", "quorlock:seat:0/{job}"]);
+        for masters in [&plain, &guarded] {
+            assert_gone(masters, &[JOB, "b", "app:job", "app:b", "quorlock:seat:0/{job}"]);
+        }
     }
 }
 

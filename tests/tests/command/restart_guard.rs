@@ -2,7 +2,7 @@
 
 use quorlock_tests::{Fleet, RedisServer, ServerOptions, eventually, master, masters};
 
-use crate::running::{JOB, Running, SHOW, SOON, acquire, call, quorlock, run, start_over};
+use crate::running::{Ended, JOB, Running, SHOW, SOON, acquire, call, exported, quorlock, run, start_over};
 
 const GUARD: [&str; 2] = ["--restart-guard", "1m"];
 /// The key of the restart guard's marker.
@@ -150,6 +150,32 @@ fn a_bootstrap_of_masters_that_have_been_used_changes_nothing() {
     assert!(masters[0].set_nx("quorlock:fence/{job}", "1"));
     let told = call(&masters, &BOOTSTRAP, None);
     assert_eq!((told.code, told.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_call_without_the_guard_that_others_use_is_warned() {
+    let masters = voting();
+    let warned = |told: &Ended| {
+        let lines: Vec<_> = told.err.lines().filter(|line| line.contains("voids it for all")).collect();
+        let is_named = |master: &&RedisServer| {
+            let says =
+                format!("quorlock: {} is used with the restart guard by other clients", master.address());
+            lines.iter().any(|line| line.starts_with(&says))
+        };
+        // The third one may not be connected yet.
+        let named = masters.iter().filter(is_named).count();
+        assert!(told.code == Some(0) && (named >= 2 || lines.is_empty()), "{}", told.err);
+        named > 0
+    };
+    let run = |options: &[&str]| call(&masters, &[&["run"], options, &[JOB, "--", "true"]].concat(), None);
+    assert!(warned(&run(&[])));
+    assert!(!warned(&run(&["-q"])));
+    assert!(!warned(&run(&GUARD)));
+    assert!(run(&["--json"]).err.contains("{\"event\":\"no_restart_guard\",\"level\":\"warning\","));
+    let taken = call(&masters, &["acquire", "--ttl", "10s", JOB], None);
+    assert!(warned(&taken));
+    let token = exported(&taken.out, "QUORLOCK_TOKEN").unwrap();
+    assert!(warned(&call(&masters, &["extend", "--ttl", "10s", JOB], Some(&token))));
 }
 
 #[test]

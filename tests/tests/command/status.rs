@@ -221,7 +221,7 @@ fn too_few_answering_masters_exit_with_69_and_a_hung_one_delays_no_command() {
     let told = status(&masters);
     assert_eq!(told.code, Some(69), "{}", told.out);
     assert!(
-        told.out.starts_with("job: not known, too few masters answered: 0 of 3 (quorum 2)\n"),
+        told.out.starts_with("job: not known: 0 of 3 masters gave a usable answer (quorum 2)\n"),
         "{}",
         told.out
     );

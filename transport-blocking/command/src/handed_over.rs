@@ -3,6 +3,7 @@
 use quorlock_blocking::{AcquireError, ConfigError, ReleaseError, Resumption};
 
 use crate::arguments::{ExtendArguments, ReleaseArguments, Terms};
+use crate::cautions;
 use crate::ending::Refusal;
 use crate::lock::{self, is_misconfigured, open, settle};
 use crate::output::{Level, Output};
@@ -29,6 +30,7 @@ fn try_extend(
     let resumed = lock::resume(&locker, &arguments.claim, lock)?;
     let guard = resumed.map_err(|error| not_extended(name, &error))?;
     settle(&locker);
+    cautions::tell(&locker, output);
     let valid = milliseconds(guard.remaining());
     guard.hand_over().map_err(|cause| Refusal::Lost(format!("{name} not extended: {cause}")))?;
     let fields = subject.fields([("valid_ms", valid)]);

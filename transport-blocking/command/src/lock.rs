@@ -17,7 +17,9 @@ use quorlock_core::front::{Granted, Lost, Release};
 use quorlock_core::{Ballot, Endpoint, EndpointError, Failover, Vote};
 
 use crate::arguments::{Claim, Seek, Terms, Wait};
+use crate::cautions;
 use crate::ending::Refusal;
+use crate::output::Output;
 use crate::signals::Notifier;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing};
 
@@ -345,6 +347,10 @@ impl Hold for Held {
             Grant::Permit(permit) => Some(permit.index()),
             Grant::Lock(_) => None,
         }
+    }
+
+    fn tell_cautions(&self, output: &Output) {
+        cautions::tell(&self.locker, output);
     }
 
     fn standing(&mut self) -> Standing {

@@ -6,6 +6,7 @@ mod acquire;
 mod arguments;
 mod asking;
 mod bootstrap;
+mod cautions;
 mod child;
 mod cluster_plan;
 mod demo;

@@ -66,6 +66,9 @@ pub(crate) trait Hold {
     /// The index of the permit, if it is one.
     fn permit(&self) -> Option<u32>;
 
+    /// Tells what the masters have warned of.
+    fn tell_cautions(&self, _output: &Output) {}
+
     /// Whether it is still held, and for how long. After the first call, [`Changed`] is sent when
     /// the lock is lost.
     fn standing(&mut self) -> Standing;
@@ -126,6 +129,7 @@ pub(crate) fn wait_for<L: Lock>(
                         let _ = hold.release(None);
                         return Err(interrupted(signal, &subject, terminal, output));
                     }
+                    hold.tell_cautions(output);
                     tell_acquired(&subject, &mut hold, output);
                     Ok(hold)
                 }

@@ -200,7 +200,7 @@ impl fmt::Display for Inspection {
             }
             LockState::Unknown if self.answered() < needed => write!(
                 f,
-                "not known, too few masters answered: {} of {all} (quorum {needed})",
+                "not known: {} of {all} masters gave a usable answer (quorum {needed})",
                 self.answered()
             ),
             LockState::Unknown => {

@@ -105,8 +105,10 @@ impl fmt::Display for SemaphoreInspection {
         let of = self.permits();
         let (all, needed, answered) = (self.quorum.masters(), self.quorum.needed(), self.answered());
         if answered < needed {
-            let few = "not known, too few masters answered";
-            return write!(f, "{few}: {answered} of {all} (quorum {needed})");
+            return write!(
+                f,
+                "not known: {answered} of {all} masters gave a usable answer (quorum {needed})"
+            );
         }
         let held: Vec<_> = self.held().map(|(index, _)| index).collect();
         match held.len() {

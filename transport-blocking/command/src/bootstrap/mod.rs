@@ -4,13 +4,14 @@ mod traces;
 
 use std::sync::Arc;
 
-use quorlock_blocking::{BootstrapError, Locker, MasterState, Tls};
+use quorlock_blocking::{BootstrapError, Locker, Tls};
 
-use quorlock_core::{Cause, Endpoint, Vote, Warning};
+use quorlock_core::{Cause, Endpoint, Vote};
 
 use self::traces::Traces;
 use crate::arguments::BootstrapArguments;
 use crate::asking;
+use crate::cautions;
 use crate::duration::spoken;
 use crate::ending::Refusal;
 use crate::lock::{self, open};
@@ -24,7 +25,7 @@ pub(crate) fn bootstrap(arguments: &BootstrapArguments, output: &Output) -> u8 {
     let done = look(arguments).and_then(|looks| Ok((try_bootstrap(arguments)?, looks)));
     match done {
         Ok((locker, looks)) => {
-            warn(&locker, output);
+            cautions::tell(&locker, output);
             if !do_all_vote(&looks) {
                 warn_of_unlooked(&looks, output);
                 let text = format!(
@@ -113,23 +114,4 @@ fn try_bootstrap(arguments: &BootstrapArguments) -> Result<Locker, Refusal> {
         }
     })?;
     Ok(locker)
-}
-
-/// Warns of masters with replicas, which the restart guard does not cover.
-fn warn(locker: &Locker, output: &Output) {
-    for (master, state) in locker.masters() {
-        let MasterState::Ready { warnings } = state else { continue };
-        if warnings.contains(&Warning::UndeclaredReplicas) {
-            let master = master.to_string();
-            let text = format!(
-                "{master} has replicas that its URL does not declare, so the restart guard does not cover their promotion: add replicas="
-            );
-            output.record(
-                Level::Warning,
-                "undeclared_replicas",
-                &text,
-                &[("master", JsonValue::Text(&master))],
-            );
-        }
-    }
 }

@@ -125,7 +125,8 @@ fn marker(marker: &Marker) -> String {
             let life = if mark.is_own { "" } else { ", from before a restart" };
             let longest = crate::duration::spoken(mark.longest());
             let masters = mark.fleet.masters;
-            format!("restart guard of {masters} masters and a longest TTL of {longest}{life}")
+            let plural = if masters == 1 { "" } else { "s" };
+            format!("restart guard of {masters} master{plural} and a longest TTL of {longest}{life}")
         }
     }
 }
