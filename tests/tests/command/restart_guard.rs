@@ -1,6 +1,8 @@
 //! `--restart-guard` and `quorlock bootstrap`: masters that lost their data do not vote.
 
-use quorlock_tests::{Fleet, RedisServer, ServerOptions, eventually, master, masters};
+use std::time::Duration;
+
+use quorlock_tests::{FakeMaster, Fleet, RedisServer, ServerOptions, eventually, master, masters};
 
 use crate::running::{Ended, JOB, Running, SHOW, SOON, acquire, call, exported, quorlock, run, start_over};
 
@@ -150,6 +152,31 @@ fn a_bootstrap_of_masters_that_have_been_used_changes_nothing() {
     assert!(masters[0].set_nx("quorlock:fence/{job}", "1"));
     let told = call(&masters, &BOOTSTRAP, None);
     assert_eq!((told.code, told.err.as_str()), (Some(0), ""));
+}
+
+/// A master that waits for its replica to confirm a vote does not read the release behind it, and
+/// never does once the process has ended.
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn a_try_that_fails_while_a_vote_is_confirmed_leaves_no_key() {
+    let (masters, replica) = (masters(3), master());
+    replica.become_replica_of(&masters[2]);
+    eventually(SOON, "the replica is attached", || masters[2].replicas() == 1);
+    let confirming = format!("{}?replicas=1", masters[2].url());
+    let call = |others: [String; 2], words: &[&str]| {
+        let urls = [others.join(","), confirming.clone()].join(",");
+        Running::of(quorlock(words).env("QUORLOCK_MASTERS", urls)).end()
+    };
+    let voting = || call([masters[0].url(), masters[1].url()], &BOOTSTRAP).code == Some(0);
+    eventually(SOON, "all masters vote", voting);
+    // The others fail once the third one has been asked.
+    let failing = [(); 2].map(|()| FakeMaster::start(|_, _| std::thread::sleep(Duration::from_millis(150))));
+    replica.stop();
+    let words = [&["acquire", "-n", "--ttl", "1m"], &GUARD[..], &[JOB]].concat();
+    let tried = call(failing.each_ref().map(FakeMaster::url), &words);
+    assert_eq!(tried.code, Some(69), "{}", tried.err);
+    eventually(Duration::from_secs(5), "no key is left", || !masters[2].exists(JOB));
+    replica.cont();
 }
 
 #[test]

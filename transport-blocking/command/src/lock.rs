@@ -23,8 +23,8 @@ use crate::output::Output;
 use crate::signals::Notifier;
 use crate::waiting::{Changed, Hold, Lock, Released, Standing};
 
-/// How long to wait for answers that are no longer needed: those of an interrupted wait for the
-/// lock, and those of masters that are slower than the quorum.
+/// How long to wait for answers that are no longer needed: those to a request that got no lock, and
+/// those of masters that are slower than the quorum.
 const LINGER: Duration = Duration::from_millis(100);
 /// How often to check for these answers meanwhile.
 const LOOK: Duration = Duration::from_millis(2);
@@ -259,13 +259,16 @@ impl Lock for Acquisition {
         (ready < needed).then(text)
     }
 
-    fn cancel(self) {
-        // Dropping the future sends the release to every master that may have granted it.
-        drop(self);
+    fn give_up(self) {
+        let Self { future, locker, .. } = self;
+        // This sends the release to every master that may have granted the lock.
+        drop(future);
         // The process ends next. A socket that is closed with an answer unread is reset, and a
         // master that has not read the release by then never does. So there is time for the answers
-        // to arrive.
-        thread::sleep(LINGER);
+        // to arrive. A master that waits for its replicas to confirm a vote reads nothing meanwhile.
+        let config = locker.config();
+        let confirms = config.masters().iter().any(|master| master.replicas().is_some_and(|all| all > 0));
+        settle_within(if confirms { config.request_timeout() } else { LINGER }, &locker);
     }
 }
 

@@ -51,7 +51,7 @@ impl Lock for Scripted {
         Poll::Ready(Ok(self.clone()))
     }
 
-    fn cancel(self) {}
+    fn give_up(self) {}
 }
 
 impl Hold for Scripted {
@@ -112,5 +112,5 @@ impl Lock for Refusing {
         self.0.take().map_or(Poll::Pending, |refusal| Poll::Ready(Err(refusal)))
     }
 
-    fn cancel(self) {}
+    fn give_up(self) {}
 }

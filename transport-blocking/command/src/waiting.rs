@@ -47,8 +47,8 @@ pub(crate) trait Lock {
         None
     }
 
-    /// Gives up and leaves no key behind on masters that answer soon.
-    fn cancel(self);
+    /// Gives up, or has got no lock: leaves no key behind on masters that answer soon.
+    fn give_up(self);
 }
 
 /// A lock that is held.
@@ -133,7 +133,11 @@ pub(crate) fn wait_for<L: Lock>(
                     tell_acquired(&subject, &mut hold, output);
                     Ok(hold)
                 }
-                Err(refusal) => Err(Finish::Code(refusal.tell_about(&subject.fields([]), output))),
+                Err(refusal) => {
+                    let code = refusal.tell_about(&subject.fields([]), output);
+                    lock.give_up();
+                    Err(Finish::Code(code))
+                }
             };
         }
         let waited = begun.elapsed();
@@ -163,7 +167,7 @@ pub(crate) fn wait_for<L: Lock>(
             }
             Some(Happening::Signal(signal)) if signals::asks_to_end(signal) => {
                 output.clear_progress();
-                lock.cancel();
+                lock.give_up();
                 return Err(interrupted(signal, &subject, terminal, output));
             }
             _ => {}

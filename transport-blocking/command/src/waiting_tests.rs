@@ -22,7 +22,7 @@ impl Lock for LateFor {
         self.0.poll()
     }
 
-    fn cancel(self) {}
+    fn give_up(self) {}
 }
 
 /// Whether a signal that came before the grant ends the wait. Run in a process of its own, because
