@@ -7,6 +7,7 @@ use std::time::Duration;
 use quorlock_core::front::Locker;
 use quorlock_core::{Instant, Targets, Token};
 
+use super::clock::TrueTime;
 use super::random::nanos;
 use super::sleep::Sleep;
 use super::state::State;
@@ -100,11 +101,17 @@ impl Client {
         lock(&self.state).observer.delivered.repeats(&token.to_hex());
     }
 
-    /// It begins to resume a lock with this token.
-    pub(super) fn resumes(&self, token: Token) {
+    /// It begins to resume a lock with this token. Returns when.
+    pub(super) fn resumes(&self, token: Token) -> TrueTime {
         let mut state = lock(&self.state);
         let now = state.now;
         state.observer.delivered.resumes(self.number, &token.to_hex(), now);
+        now
+    }
+
+    /// A resumption that it began then has ended, with the lock or without it.
+    pub(super) fn has_resumed(&self, token: Token, began: TrueTime, is_granted: bool) {
+        lock(&self.state).observer.delivered.has_resumed(self.number, &token.to_hex(), began, is_granted);
     }
 
     /// It has resumed or released a lock that was handed over with this token.

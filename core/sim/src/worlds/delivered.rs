@@ -26,6 +26,10 @@ pub(super) struct Delivered {
     shared: BTreeSet<Token>,
     /// When a client last began to resume a lock.
     begun: BTreeMap<(usize, Token), TrueTime>,
+    /// When a client began the resumptions of a lock that have not ended.
+    open: BTreeMap<(usize, Token), Vec<TrueTime>>,
+    /// When a client began the last resumption of a lock that was granted.
+    granted: BTreeMap<(usize, Token), TrueTime>,
     /// When a master last executed a release of a token.
     parted: BTreeMap<Token, TrueTime>,
     /// Tokens that were force-released on some master.
@@ -54,6 +58,19 @@ impl Delivered {
     /// A client begins to resume a lock.
     pub(super) fn resumes(&mut self, client: usize, token: &[u8], now: TrueTime) {
         self.begun.insert((client, token.to_vec()), now);
+        self.open.entry((client, token.to_vec())).or_default().push(now);
+    }
+
+    /// The resumption that a client began then has ended, with the lock or without it.
+    pub(super) fn has_resumed(&mut self, client: usize, token: &[u8], began: TrueTime, is_granted: bool) {
+        let key = (client, token.to_vec());
+        if is_granted {
+            self.granted.insert(key.clone(), began);
+        }
+        let open = self.open.entry(key).or_default();
+        if let Some(place) = open.iter().position(|other| *other == began) {
+            open.remove(place);
+        }
     }
 
     /// A client has resumed or released a lock that was handed over. It is responsible for the keys
@@ -82,9 +99,13 @@ impl Delivered {
         1 + named.map(|(_, times)| *times).max().unwrap_or_default()
     }
 
-    /// When a client began to ask for a lock that was delivered to it.
+    /// When a client began to ask for a lock that was delivered to it. If it was delivered twice,
+    /// and the client still asks for both, the grant may be that of the earlier request. It is
+    /// noticed when its request has ended, or before.
     pub(super) fn begun(&self, client: usize, token: &[u8]) -> Option<TrueTime> {
-        self.begun.get(&(client, token.to_vec())).copied()
+        let key = (client, token.to_vec());
+        let open = self.open.get(&key).into_iter().flatten();
+        open.chain(self.granted.get(&key)).min().copied()
     }
 
     /// Whether several guards may have this token at once.

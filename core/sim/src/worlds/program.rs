@@ -210,26 +210,32 @@ impl Program {
         let Step::Resume { ttl, renewed, healing } = step else { return None };
         let (client, timeout) = (&self.client, RESUMED_WITHIN);
         let settings = Settings { ttl, timeout, once: false, renewed, fenced: false, healing };
-        let (proof, what) = (handed.proof, "resumption");
-        client.resumes(proof.token);
-        let held = match handed.permits() {
-            Some((name, of, 1)) => {
-                let request = client.locker().semaphore(name, of).ok()?.acquire();
-                granted(client, what, settings.of(request.resuming(proof)), timeout, None).await
-            }
-            Some((name, of, many)) => {
-                let request = client.locker().semaphore(name, of).ok()?.acquire_many(many);
-                granted(client, what, settings.of(request.resuming(proof)), timeout, None).await
-            }
-            None => {
-                let request = client.locker().lock_all(handed.wanted());
-                granted(client, what, settings.of(request.resuming(proof)), timeout, None).await
-            }
-        };
+        let proof = handed.proof;
+        let began = client.resumes(proof.token);
+        let held = self.resumed(handed, settings).await;
+        client.has_resumed(proof.token, began, held.is_some());
         if held.is_some() {
             client.received(proof.token);
         }
         held
+    }
+
+    async fn resumed(&self, handed: &Handed, settings: Settings) -> Option<Held> {
+        let (client, proof, what) = (&self.client, handed.proof, "resumption");
+        match handed.permits() {
+            Some((name, of, 1)) => {
+                let request = client.locker().semaphore(name, of).ok()?.acquire();
+                granted(client, what, settings.of(request.resuming(proof)), settings.timeout, None).await
+            }
+            Some((name, of, many)) => {
+                let request = client.locker().semaphore(name, of).ok()?.acquire_many(many);
+                granted(client, what, settings.of(request.resuming(proof)), settings.timeout, None).await
+            }
+            None => {
+                let request = client.locker().lock_all(handed.wanted());
+                granted(client, what, settings.of(request.resuming(proof)), settings.timeout, None).await
+            }
+        }
     }
 
     async fn release_handed(&self) {
