@@ -94,6 +94,7 @@ pub mod doctor {}
 
 /// [deployments]: deployments
 /// [tls]: tls
+/// [machine]: crate#the-run-loop
 /// [`Port`]: crate::front::Port
 /// [`Host`]: crate::front::Host
 #[doc = repository_file!("by_hand", "core/examples/by_hand.rs")]
