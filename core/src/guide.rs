@@ -3,7 +3,7 @@
 //!
 //! | page | what it is about |
 //! |---|---|
-//! | [`start`] | a lock in five minutes, the examples, the crates |
+//! | [`start`] | a first lock, the examples, the crates |
 //! | [`choosing`] | TTL, number of masters, timeouts, persistence, eviction, where to put masters |
 //! | [`kinds`] | several resources, readers and writers, semaphores, nested locks |
 //! | [`waiting`] | queues, notifications, fairness |
@@ -94,6 +94,7 @@ pub mod doctor {}
 
 /// [deployments]: deployments
 /// [tls]: tls
+/// [machine]: crate#the-run-loop
 /// [`Port`]: crate::front::Port
 /// [`Host`]: crate::front::Host
 #[doc = repository_file!("by_hand", "core/examples/by_hand.rs")]

@@ -52,6 +52,7 @@ impl Instant {
     }
 
     /// The span from `earlier` to `self`; zero if `earlier` is later.
+    #[doc(alias = "saturating_duration_since")]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
     }

@@ -32,6 +32,8 @@ mod examples;
 mod faults;
 #[path = "command/fencing.rs"]
 mod fencing;
+#[path = "command/first_masters.rs"]
+mod first_masters;
 #[path = "command/force_release.rs"]
 mod force_release;
 #[path = "command/gallery.rs"]

@@ -101,7 +101,7 @@ fn the_example_fails_with_a_story_when_its_guard_is_not_checked() {
 }
 
 #[test]
-fn the_example_in_the_documentation_is_the_one_that_runs() {
+fn the_example_in_the_documentation_and_on_the_page_is_the_one_that_runs() {
     let source = fs::read_to_string(workspace().join("core/sim/src/lib.rs")).unwrap();
     let documentation: String = source
         .lines()
@@ -111,6 +111,8 @@ fn the_example_in_the_documentation_is_the_one_that_runs() {
     let (title, code) = EXAMPLE.split_once('\n').unwrap();
     assert!(title.starts_with("//! "), "{title}");
     assert!(documentation.contains(&format!("```no_run\n{code}```\n")), "{documentation}");
+    let page = fs::read_to_string(workspace().join("core/docs/testing.md")).unwrap();
+    assert!(page.contains(&format!("```rust,no_run\n{code}```\n")), "{page}");
 }
 
 #[test]

@@ -40,7 +40,8 @@ async fn check_out(
 }
 
 /// What an error means to a client. In a service of your own, write the text to the log only: it
-/// names the masters.
+/// names the masters. A `Retry-After` can be computed from the votes in its ballot
+/// (`Vote::HeldByAnother`), unless the holder is in this process.
 fn status(error: &RunError<Infallible>) -> StatusCode {
     match error {
         RunError::NotAcquired(AcquireError::HeldByAnother(_)) => StatusCode::CONFLICT,

@@ -38,6 +38,9 @@
 //! In this job queue with three workers, no job may be done twice, even with up to eight faults.
 //! Without the call of [`check`](quorlock_core::front::Guard::check) the test fails, because a
 //! worker may pause for longer than its lock is valid. The failure then shows how that happened.
+//! That takes a TTL below 3 s, the longest pause of `strategies::schedules`: with the default TTL
+//! of 10 s the test passes without the check, too. So remove the check from your own code once, and
+//! see the test fail.
 //!
 //! ```no_run
 //! use std::{cell::RefCell, collections::BTreeSet, rc::Rc, time::Duration};

@@ -313,8 +313,8 @@ impl Locker {
     /// Each master first names the holder of the key, and then deletes that holder's key. So a
     /// request that is executed late deletes no later holder's key. A master whose key has another
     /// holder by then is asked again, at most eight times
-    /// ([`Deletion::Contended`](crate::Deletion::Contended)). A key that is not a string is no lock,
-    /// and is never deleted. Fencing counters stay.
+    /// ([`Deletion::Contended`](crate::Deletion::Contended)). A key that is not a string is no
+    /// lock, and is never deleted. Fencing counters stay.
     ///
     /// The future's errors are [`ForceReleaseError`](crate::ForceReleaseError)'s: `Ok` means that a
     /// quorum of masters no longer has a key.

@@ -62,8 +62,8 @@ impl Resuming {
 }
 
 /// Nothing is released: the lock may still belong to the process that handed it over. So a
-/// quarantine is a lack of votes like others here: its own error tells about masters that have never
-/// granted a lock, and these may have granted this one.
+/// quarantine is a lack of votes like others here: its own error tells about masters that have
+/// never granted a lock, and these may have granted this one.
 pub(super) fn not_resumed(votes: Vec<Vote>, cx: &Context<'_, '_>) -> Next {
     let quorum = cx.quorum();
     let is_gone = Tally::of(&votes).not_held() > quorum.masters() - quorum.needed();

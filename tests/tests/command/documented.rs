@@ -92,7 +92,7 @@ pub(crate) fn pages() -> Vec<(String, String)> {
 }
 
 /// The fenced blocks of a page: their language, and their text.
-fn blocks(page: &str) -> Vec<(String, String)> {
+pub(crate) fn blocks(page: &str) -> Vec<(String, String)> {
     let (mut blocks, mut open) = (Vec::new(), None);
     for line in page.lines() {
         match (line.strip_prefix("```"), &mut open) {

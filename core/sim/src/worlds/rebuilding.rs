@@ -24,8 +24,8 @@ const GRANTS: u64 = 60;
 impl Plan {
     /// Creates a run with the restart guard in which masters are restored from snapshots, rebuilt
     /// as copies of other masters, or lose their data: [`Plan::random_mixed`] with this seed. In
-    /// most plans masters have replicas, all of which clients declare; where they have none, half of
-    /// the plans declare that.
+    /// most plans masters have replicas, all of which clients declare; where they have none, half
+    /// of the plans declare that.
     ///
     /// Clients give copies of their locks away, which are delivered twice and late, request locks
     /// as owners, make further handles, and force-release locks. Some have a prefix.

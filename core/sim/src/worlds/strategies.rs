@@ -36,12 +36,20 @@ use crate::master::Keep;
 /// The longest TTL, in milliseconds.
 const LONGEST_TTL: u64 = 6_000;
 
+/// For how long a client pauses, or its clock jumps, in milliseconds. If this did not exceed the
+/// TTLs that tests give their locks, no generated fault would outlast a lock. The documentation of
+/// [`faults`] and the page about testing name the bound.
+const DELAYS: Range<u64> = 1..3_000;
+
 fn millis(range: Range<u64>) -> impl Strategy<Value = Duration> {
     range.prop_map(Duration::from_millis)
 }
 
 /// Generates faults within Redlock's assumptions, for worlds of any size: numbers of clients and
 /// masters wrap around.
+///
+/// One fault delays a client by less than 3 s: it pauses, or its clock jumps. See [`schedules`] for
+/// what that means for the TTL in a test.
 pub fn faults() -> impl Strategy<Value = Fault> {
     let pair = (0usize..8, 0usize..8);
     let reason = prop_oneof![
@@ -98,8 +106,8 @@ pub fn faults() -> impl Strategy<Value = Fault> {
             delay,
             span
         }),
-        (0usize..8, millis(1..3_000)).prop_map(|(client, span)| Fault::Pause { client, span }),
-        (0usize..8, millis(1..3_000)).prop_map(|(client, by)| Fault::ClientJump { client, by }),
+        (0usize..8, millis(DELAYS)).prop_map(|(client, span)| Fault::Pause { client, span }),
+        (0usize..8, millis(DELAYS)).prop_map(|(client, by)| Fault::ClientJump { client, by }),
         (0usize..8).prop_map(|client| Fault::Kill { client }),
         (0usize..8, drift()).prop_map(|(client, gain_ppm)| Fault::ClientDrift { client, gain_ppm }),
         (0usize..8, drift()).prop_map(|(master, gain_ppm)| Fault::MasterDrift { master, gain_ppm }),
@@ -142,6 +150,15 @@ pub fn failovers() -> impl Strategy<Value = Fault> {
 
 /// Generates up to `most` faults, each with its time: an instant within `horizon`, or a number of
 /// events after which it happens. Most events happen while requests are under way.
+///
+/// A fault delays a client by less than 3 s ([`faults`]). **Give the locks of the code under test a
+/// TTL well below that**, such as one second. A lock with the default TTL of 10 s outlasts each
+/// single delay: then hardly any schedule makes a holder late, and code that never calls
+/// [`Guard::check`] passes as well. For requests that set no TTL, [`World::client_with`] sets it.
+/// Before you trust a test, remove the check from your code, and see the test fail.
+///
+/// [`Guard::check`]: quorlock_core::front::Guard::check
+/// [`World::client_with`]: crate::World::client_with
 pub fn schedules(most: usize, horizon: Duration) -> impl Strategy<Value = Vec<(When, Fault)>> {
     schedules_of(faults().boxed(), most, horizon)
 }
