@@ -10,11 +10,13 @@ mod binaries;
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(no_postgres)");
     println!("cargo::rerun-if-env-changed=PATH");
-    // A server that is installed or removed later must be noticed, so this script then runs again.
-    for folder in binaries::folders() {
-        println!("cargo::rerun-if-changed={}", folder.display());
+    if let Some(folder) = binaries::folder() {
+        println!("cargo::rerun-if-changed={}", folder.join("postgres").display());
+        return;
     }
-    if binaries::folder().is_none() {
-        println!("cargo::rustc-cfg=no_postgres");
+    println!("cargo::rustc-cfg=no_postgres");
+    // A server that is installed later must be found, so this script then runs again.
+    for folder in binaries::watched() {
+        println!("cargo::rerun-if-changed={}", folder.display());
     }
 }

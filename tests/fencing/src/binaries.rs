@@ -6,7 +6,8 @@ use std::{env, fs};
 /// Where Debian and Ubuntu have a folder for each version. Its programs are not on `PATH`.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// A folder with the programs `initdb` and `postgres`: that of the newest version, or one on `PATH`.
+/// A folder with the programs `initdb` and `postgres`: that of the newest version, or else one on
+/// `PATH`.
 pub(crate) fn folder() -> Option<PathBuf> {
     let mut versions: Vec<_> = fs::read_dir(VERSIONS).into_iter().flatten().flatten().collect();
     versions.sort_by_key(|version| version.file_name().to_string_lossy().parse::<u32>().ok());
@@ -15,9 +16,9 @@ pub(crate) fn folder() -> Option<PathBuf> {
     folders.find(|folder| ["initdb", "postgres"].iter().all(|program| folder.join(program).is_file()))
 }
 
-/// The folders that change when PostgreSQL is installed or removed.
+/// The folders in which something appears when PostgreSQL is installed.
 #[allow(dead_code, reason = "the build script alone asks for them")]
-pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
+pub(crate) fn watched() -> impl Iterator<Item = PathBuf> {
     // If there is no folder of versions, it will appear in the one above.
     let parents = Path::new(VERSIONS).ancestors().find(|folder| folder.is_dir()).map(Path::to_owned);
     parents.into_iter().chain(on_path().into_iter().filter(|folder| folder.is_dir()))
