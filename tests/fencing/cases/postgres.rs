@@ -3,10 +3,14 @@
 // Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::path::Path;
 use std::pin::pin;
 use std::time::Instant;
+use std::{fs, panic};
 
 use quorlock_fencing::statements;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Error as DatabaseError, IsolationLevel};
@@ -238,19 +242,23 @@ async fn a_column_of_32_bits_is_too_small_under_the_restart_guard() {
     assert_eq!(refused.code(), Some(&SqlState::NUMERIC_VALUE_OUT_OF_RANGE), "{token}");
 }
 
-/// The process of a server ends with its owner, also if a test panics.
+/// Also if a test fails.
 #[test]
 #[cfg_attr(no_postgres, ignore = "there is no PostgreSQL")]
 fn a_server_ends_with_its_owner() {
     let server = Postgres::start().unwrap();
     let config = server.config();
-    let panicked = std::panic::catch_unwind(move || {
+    let folder = Path::new(config.split_whitespace().next().unwrap().strip_prefix("host=").unwrap());
+    let file = fs::read_to_string(folder.join("data/postmaster.pid")).unwrap();
+    let process = Pid::from_raw(file.lines().next().unwrap().parse().unwrap()).unwrap();
+    test_kill_process(process).unwrap();
+
+    let failed = panic::catch_unwind(move || {
         let _server = server;
         panic!("as a failed test does");
     });
-    assert!(panicked.is_err());
-    let folder = config.split_whitespace().next().unwrap().strip_prefix("host=").unwrap();
-    assert!(!std::path::Path::new(folder).exists());
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    assert!(runtime.block_on(connect(&config)).is_err());
+
+    assert!(failed.is_err());
+    assert_eq!(test_kill_process(process), Err(Errno::SRCH));
+    assert!(!folder.exists());
 }

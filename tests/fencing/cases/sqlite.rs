@@ -83,6 +83,21 @@ fn a_deleted_row_has_forgotten_its_fence() {
 }
 
 #[test]
+fn a_late_write_is_refused_only_after_the_fence_was_raised() {
+    for raises_first in [false, true] {
+        let (_folder, db) = database();
+        write(&db, "42", "open", token(7)).unwrap();
+        if raises_first {
+            write(&db, "42", "open", token(8)).unwrap();
+        }
+        let read = stored(&db).0;
+        let late = write(&db, "42", "late", token(7));
+        assert_eq!(late.is_ok(), !raises_first);
+        assert_eq!(stored(&db).0 == read, raises_first, "what the later holder has read is still true");
+    }
+}
+
+#[test]
 fn a_refused_transaction_leaves_everything_as_it_was() {
     let (_folder, mut db) = database();
     let [_, _, table, check] = statements();
