@@ -186,10 +186,11 @@ async fn a_comparison_in_a_statement_of_its_own_does_not_keep_the_late_write_out
 async fn a_holder_that_stops_inside_its_transaction_is_ended_and_cannot_commit() {
     let (server, mut db) = server().await;
     let mut stopped = connect(&server.config()).await.unwrap();
-    stopped.batch_execute("SET idle_in_transaction_session_timeout = '200ms'").await.unwrap();
     let transaction = stopped.transaction().await.unwrap();
     pass(&transaction, "account:ada", token(7)).await.unwrap();
     transaction.execute("UPDATE account SET cents = 1000", &[]).await.unwrap();
+    // Counts from the end of this statement.
+    transaction.batch_execute("SET idle_in_transaction_session_timeout = '50ms'").await.unwrap();
 
     timeout(SOON, book(&mut db, 1, token(8))).await.unwrap().unwrap();
 

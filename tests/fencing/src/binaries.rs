@@ -1,7 +1,7 @@
 //! Where the programs of PostgreSQL are.
 
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::path::PathBuf;
+use std::{env, fs, iter};
 
 /// Where Debian and Ubuntu have a folder for each version. Its programs are not on `PATH`.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -19,9 +19,8 @@ pub(crate) fn folder() -> Option<PathBuf> {
 /// The folders in which something appears when PostgreSQL is installed.
 #[allow(dead_code, reason = "the build script alone asks for them")]
 pub(crate) fn watched() -> impl Iterator<Item = PathBuf> {
-    // If there is no folder of versions, it will appear in the one above.
-    let parents = Path::new(VERSIONS).ancestors().find(|folder| folder.is_dir()).map(Path::to_owned);
-    parents.into_iter().chain(on_path().into_iter().filter(|folder| folder.is_dir()))
+    // Debian's packages also put programs into a folder on PATH.
+    iter::once(VERSIONS.into()).chain(on_path()).filter(|folder| folder.is_dir())
 }
 
 fn on_path() -> Vec<PathBuf> {
