@@ -8,6 +8,7 @@
 //! | [`kinds`] | several resources, readers and writers, semaphores, nested locks |
 //! | [`waiting`] | queues, notifications, fairness |
 //! | [`beyond`] | fencing tokens, restart guard, healing, handing over |
+//! | [`fencing`] | the statement with which a database refuses late writes |
 //! | [`deployments`] | which servers can be masters, and what is promised on them |
 //! | [`masters`] | URLs, servers, permissions |
 //! | [`tls`] | encrypted connections: certificates, faults, costs |
@@ -46,6 +47,7 @@ macro_rules! picture {
 }
 
 /// [failover]: failover
+/// [fencing]: fencing
 #[doc = repository_file!("results", "tests/RESULTS.md")]
 #[doc = include_str!("../docs/beyond.md")]
 pub mod beyond {}
@@ -116,7 +118,18 @@ pub mod failover {}
 #[doc = include_str!("../docs/faults.md")]
 pub mod faults {}
 
+/// [beyond]: beyond#fencing-tokens
+/// [guard]: beyond#restart-guard
+/// [kinds]: kinds#several-resources
+/// [readers]: kinds#readers-and-writers
+/// [semaphores]: kinds#semaphores
+#[doc = repository_file!("postgres", "tests/fencing/examples/postgres.rs")]
+#[doc = repository_file!("sqlite", "tests/fencing/examples/sqlite.rs")]
+#[doc = include_str!("../docs/fencing.md")]
+pub mod fencing {}
+
 /// [command]: command
+/// [fencing]: fencing
 /// [waiting]: waiting
 #[doc = include_str!("../docs/kinds.md")]
 pub mod kinds {}
@@ -175,9 +188,11 @@ pub mod simulate {}
 #[doc = repository_file!("leader", "transport-tokio/examples/leader.rs")]
 #[doc = repository_file!("many_futures", "transport-blocking/examples/many_futures.rs")]
 #[doc = repository_file!("metrics", "transport-blocking/examples/metrics.rs")]
+#[doc = repository_file!("postgres", "tests/fencing/examples/postgres.rs")]
 #[doc = repository_file!("rate_limiter", "transport-tokio/examples/rate_limiter.rs")]
 #[doc = repository_file!("refreshed_token", "transport-tokio/examples/refreshed_token.rs")]
 #[doc = repository_file!("smol", "transport-smol/examples/smol.rs")]
+#[doc = repository_file!("sqlite", "tests/fencing/examples/sqlite.rs")]
 #[doc = repository_file!("thread_pool", "transport-blocking/examples/thread_pool.rs")]
 #[doc = repository_file!("tokio", "transport-tokio/examples/tokio.rs")]
 #[doc = include_str!("../docs/start.md")]

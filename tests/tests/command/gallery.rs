@@ -4,8 +4,13 @@ use std::fs;
 
 use crate::documented::root;
 
-const FOLDERS: [&str; 4] =
-    ["core/examples", "transport-blocking/examples", "transport-smol/examples", "transport-tokio/examples"];
+const FOLDERS: [&str; 5] = [
+    "core/examples",
+    "tests/fencing/examples",
+    "transport-blocking/examples",
+    "transport-smol/examples",
+    "transport-tokio/examples",
+];
 
 /// These examples measure something, for developers.
 const LEFT_OUT: [&str; 2] = ["give_up", "pairs"];
@@ -33,5 +38,5 @@ fn every_example_begins_with_its_problem_and_is_listed_and_run() {
             examples += 1;
         }
     }
-    assert!(examples >= 19, "{examples} examples");
+    assert!(examples >= 21, "{examples} examples");
 }

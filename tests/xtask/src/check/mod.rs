@@ -38,7 +38,7 @@ impl Display for NotRun {
 
 impl Error for NotRun {}
 
-const STEPS: [Step; 26] = [
+const STEPS: [Step; 27] = [
     Step { name: "tools", title: "The tools are there", run: steps::tools },
     Step { name: "format", title: "Formatting", run: steps::format },
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
@@ -87,6 +87,11 @@ const STEPS: [Step; 26] = [
         run: scenarios::examples,
     },
     Step { name: "real", title: "Those tests ran on real servers", run: scenarios::real },
+    Step {
+        name: "postgres",
+        title: "The tests of fencing ran on PostgreSQL, and so does their example",
+        run: scenarios::postgres,
+    },
     Step { name: "embedded", title: "The scenarios on embedded masters", run: scenarios::embedded },
     Step {
         name: "clusters",

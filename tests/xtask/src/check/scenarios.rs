@@ -1,10 +1,11 @@
 //! The examples, and the scenarios on kinds of masters that the test command does not use.
 
+use super::NotRun;
 use crate::Outcome;
 use crate::process::{cargo, program, read, run, target};
 
 /// The examples that end by themselves and need no server.
-const EXAMPLES: [&str; 14] = [
+const EXAMPLES: [&str; 15] = [
     "cache_refill",
     "cron",
     "custom_runtime",
@@ -12,6 +13,7 @@ const EXAMPLES: [&str; 14] = [
     "fenced_store",
     "many_futures",
     "metrics",
+    "sqlite",
     "thread_pool",
     "job_queue",
     "axum_handler",
@@ -24,6 +26,8 @@ const EXAMPLES: [&str; 14] = [
 const WITH_MASTERS: [&str; 4] = ["blocking", "smol", "tokio", "by_hand"];
 /// The examples that run on a group with Sentinels.
 const ON_A_GROUP: [&str; 1] = ["cron_sentinel"];
+/// The example that runs on a PostgreSQL server of its own.
+const ON_POSTGRES: &str = "postgres";
 /// Built with the same options as the tests: for one package alone, the examples and scenarios
 /// would be built again.
 const SCENARIOS: [&str; 5] = ["test", "--workspace", "--all-features", "--test", "scenarios"];
@@ -63,6 +67,21 @@ pub(super) fn real() -> Outcome {
         return Err("there was no redis-server when the tests were built".into());
     }
     Ok(())
+}
+
+/// The test command leaves the tests on PostgreSQL out if it cannot install it.
+pub(super) fn postgres() -> Outcome {
+    let tests = ["test", "--workspace", "--all-features", "--example", ON_POSTGRES];
+    let left_out = read(cargo(&tests).args(["--quiet", "--", "--list", "--ignored"]))?;
+    print!("{left_out}");
+    if left_out.contains(": test") {
+        let install = "apt-get install postgresql";
+        return Err(
+            NotRun(format!("there is no PostgreSQL ({install}), so these tests were left out")).into()
+        );
+    }
+    run(&mut cargo(&["build", "--quiet", "--all-features", "--example", ON_POSTGRES]))?;
+    read(&mut program(&built(ON_POSTGRES), &[])).map(drop)
 }
 
 pub(super) fn embedded() -> Outcome {
