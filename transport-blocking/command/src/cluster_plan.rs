@@ -23,7 +23,7 @@ const SLOTS: u16 = 16_384;
 /// Tags are tried in turn. This number is enough to find each of a thousand masters that share the
 /// slots evenly.
 const MOST_TAGS: u32 = 100_000;
-/// So many nodes are named in each URL, if there are so many: a client that starts finds the tag
+/// How many nodes each URL names, if the cluster has them: a client that starts finds the tag
 /// through any of them.
 const NAMED: usize = 3;
 
