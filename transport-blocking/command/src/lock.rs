@@ -265,7 +265,8 @@ impl Lock for Acquisition {
         drop(future);
         // The process ends next. A socket that is closed with an answer unread is reset, and a
         // master that has not read the release by then never does. So there is time for the answers
-        // to arrive. A master that waits for its replicas to confirm a vote reads nothing meanwhile.
+        // to arrive. A master that waits for its replicas to confirm a vote reads nothing
+        // meanwhile.
         let config = locker.config();
         let confirms = config.masters().iter().any(|master| master.replicas().is_some_and(|all| all > 0));
         settle_within(if confirms { config.request_timeout() } else { LINGER }, &locker);
