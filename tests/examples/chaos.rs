@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use lexopt::{Arg, ValueExt as _};
 use quorlock_tests::chaos::{Figures, Program, Run, checker, client, history};
+use quorlock_tests::results::Results;
 
 /// The first argument of the processes that this one starts.
 const CLIENT: &str = "client";
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
     }
     match options() {
         Ok(Some(Todo::Run(run))) => go(&run),
-        Ok(Some(Todo::Check(file))) => check(&file),
+        Ok(Some(Todo::Check(file))) => check(&file, None),
         Ok(None) => {
             help();
             ExitCode::SUCCESS
@@ -93,7 +94,7 @@ fn help() {
 fn go(run: &Run) -> ExitCode {
     println!("seed {}, history in {}", run.seed, run.history.display());
     let outcome = run.go();
-    let verdict = check(&run.history);
+    let verdict = check(&run.history, Some(run));
     if let Err(error) = outcome {
         eprintln!("chaos: {error}");
         return ExitCode::FAILURE;
@@ -101,7 +102,8 @@ fn go(run: &Run) -> ExitCode {
     verdict
 }
 
-fn check(file: &Path) -> ExitCode {
+/// Checks a history. That of a run is a result.
+fn check(file: &Path, of: Option<&Run>) -> ExitCode {
     let events = match history::read(file) {
         Ok(events) => events,
         Err(error) => {
@@ -109,11 +111,18 @@ fn check(file: &Path) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    println!("{}", Figures::of(&events));
+    let figures = Figures::of(&events);
+    println!("{figures}");
     let violations = checker::check(&events);
     let Some(first) = violations.first() else {
         println!("no promise was broken");
-        return ExitCode::SUCCESS;
+        return match of.map_or(Ok(()), |run| keep(run, &figures)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("chaos: the results cannot be written: {error}");
+                ExitCode::from(2)
+            }
+        };
     };
     for violation in violations.iter().take(SHOWN) {
         println!("{violation}");
@@ -126,4 +135,33 @@ fn check(file: &Path) -> ExitCode {
         after.as_secs_f64()
     );
     ExitCode::FAILURE
+}
+
+/// Keeps the figures of a run in which no promise was broken.
+fn keep(run: &Run, figures: &Figures) -> std::io::Result<()> {
+    let mut results = Results::new();
+    results.servers();
+    results.figure("broken promises", 0, "none");
+    results.figure("grants", figures.grants, "");
+    results.figure("locks that were handed over and resumed", figures.resumed, "");
+    results.figure("late writes that the store refused", figures.refused, "");
+    results.figure(
+        "longest time without a grant, s",
+        format_args!("{:.1}", figures.longest_gap.as_secs_f64()),
+        "",
+    );
+    results.detail("seconds of faults", run.span.as_secs());
+    results.detail("masters", run.masters);
+    results.detail("client processes", run.clients);
+    results.detail("attempts", figures.attempts);
+    figures.kinds.iter().for_each(|(kind, grants)| results.detail(&format!("grants: {kind}"), grants));
+    results.detail("downgraded", figures.downgraded);
+    results.detail("extended", figures.extended);
+    figures
+        .ends
+        .iter()
+        .for_each(|(how, holders)| results.detail(&format!("holders that ended: {how}"), holders));
+    results.detail("writes that the store accepted", figures.accepted);
+    figures.faults.iter().for_each(|(what, times)| results.detail(&format!("faults: {what}"), times));
+    results.write()
 }

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use lexopt::{Arg, ValueExt as _};
 use quorlock_tests::chaos::{Program, client};
 use quorlock_tests::failover::{Clientele, ClusterRun, Deed, Found, Outcome, Run, ShardDeed, Trust};
+use quorlock_tests::results::Results;
 
 /// The first argument of the processes that this one starts.
 const CLIENT: &str = "client";
@@ -107,7 +108,7 @@ fn go(Todo { clientele, failovers, on }: Todo) -> ExitCode {
         }
     };
     match outcome {
-        Ok(outcome) => judge(&outcome),
+        Ok(outcome) => judge(&outcome, failovers),
         Err(error) => {
             eprintln!("failover: {error}");
             ExitCode::FAILURE
@@ -115,7 +116,7 @@ fn go(Todo { clientele, failovers, on }: Todo) -> ExitCode {
     }
 }
 
-fn judge(outcome: &Outcome) -> ExitCode {
+fn judge(outcome: &Outcome, failovers: usize) -> ExitCode {
     print!("{outcome}");
     let broken = [Trust::Confirmed, Trust::Quorum].map(|trust| outcome.violations(trust)).concat();
     for violation in broken.iter().take(SHOWN) {
@@ -125,8 +126,33 @@ fn judge(outcome: &Outcome) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if outcome.two_holders(Trust::GuardAlone) > 0 {
-        return ExitCode::SUCCESS;
+        return match keep(outcome, failovers) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("failover: the results cannot be written: {error}");
+                ExitCode::from(2)
+            }
+        };
     }
     println!("the restart guard alone was enough: this run shows nothing");
     ExitCode::FAILURE
+}
+
+/// Keeps the figures of a run that showed what it should.
+fn keep(outcome: &Outcome, failovers: usize) -> std::io::Result<()> {
+    let mut results = Results::new();
+    results.servers();
+    results.figure("failovers", failovers, "");
+    for (trust, figures, violations) in &outcome.parties {
+        let (name, is_alone) = (trust.name(), *trust == Trust::GuardAlone);
+        let target = if is_alone { "some, or the run shows nothing" } else { "none" };
+        results.figure(&format!("{name}: locks with two holders"), outcome.two_holders(*trust), target);
+        results.figure(&format!("{name}: locks"), figures.grants, "");
+        results.detail(&format!("{name}: promises that were broken"), violations.len());
+        results.detail(&format!("{name}: extended"), figures.extended);
+        results.detail(&format!("{name}: handed over and resumed"), figures.resumed);
+        let gap = figures.longest_gap.as_secs_f64();
+        results.detail(&format!("{name}: longest time without a grant, s"), format_args!("{gap:.1}"));
+    }
+    results.write()
 }

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use quorlock_tests::Transport;
 use quorlock_tests::chaos::{Program, client};
 use quorlock_tests::replacing::{Outcome, Run, Story};
+use quorlock_tests::results::Results;
 
 /// The first argument of the processes that this one starts.
 const CLIENT: &str = "client";
@@ -59,7 +60,9 @@ fn go(runs: u64, seed: u64) -> io::Result<bool> {
     std::fs::create_dir(&directory)?;
     println!("seed {seed}, histories in {}", directory.display());
     let program = Program { path: std::env::current_exe()?, arguments: vec![CLIENT.to_owned()] };
-    let mut is_good = stories(&directory)?;
+    let mut results = Results::new();
+    results.servers();
+    let mut is_good = stories(&directory, &mut results)?;
     let (mut locks, mut failed) = (0, 0);
     for seed in seed..seed + runs {
         let masters = if seed % 2 == 0 { 5 } else { 3 };
@@ -77,18 +80,25 @@ fn go(runs: u64, seed: u64) -> io::Result<bool> {
     println!("{runs} runs, {locks} locks: {failed} runs with broken promises or failed locks");
     if is_good {
         std::fs::remove_dir_all(&directory)?;
+        results.figure("runs with broken promises or failed locks", failed, "none");
+        results.figure("runs", runs, "");
+        results.figure("locks", locks, "");
+        results.write()?;
     }
     Ok(is_good)
 }
 
 /// Tells all stories. Returns whether each showed what it should.
-fn stories(directory: &Path) -> io::Result<bool> {
+fn stories(directory: &Path, results: &mut Results) -> io::Result<bool> {
     let mut is_good = true;
     for (place, story) in Story::ALL.iter().enumerate() {
         let names = Transport::NAMES;
         let transport = Transport::named(names.get(place % names.len()).copied().unwrap_or("blocking"));
         let told = story.tell(&transport, &directory.join(format!("story-{place}")))?;
-        println!("{}: two holders for {:.2} s", story.name(), told.overlap.as_secs_f64());
+        let overlap = format!("{:.2}", told.overlap.as_secs_f64());
+        println!("{}: two holders for {overlap} s", story.name());
+        let target = if story.is_right() { "0.00" } else { "more than 0" };
+        results.figure(&format!("{}: two holders for, s", story.name()), overlap, target);
         let has_two = !told.violations.is_empty();
         is_good &= has_two != story.is_right();
     }

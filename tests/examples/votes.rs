@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
 
+use quorlock_tests::results::Results;
 use votes::{History, Setting, Table, live};
 
 /// Lives at once. They mostly wait for keys to expire.
@@ -58,5 +59,19 @@ fn main() -> ExitCode {
     println!("{table}");
     let wrong = table.wrong();
     wrong.iter().for_each(|cell| println!("{cell}"));
-    if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if !wrong.is_empty() {
+        return ExitCode::FAILURE;
+    }
+    if !arguments.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    let mut results = Results::new();
+    results.servers();
+    results.figure("cells that are not as the rule says", 0, "none");
+    let [cells, counted, refused] = table.size();
+    results.figure("cells", cells, "");
+    results.figure("cells that are counted against the rule, and listed", counted, "");
+    results.figure("cells that are refused without need, and listed", refused, "");
+    results.write().unwrap();
+    ExitCode::SUCCESS
 }

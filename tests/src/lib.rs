@@ -47,6 +47,7 @@ mod process;
 mod proxy;
 mod random;
 pub mod replacing;
+pub mod results;
 pub mod secrets;
 mod server;
 mod spawn;

@@ -5,6 +5,7 @@ mod check;
 mod faults;
 mod process;
 mod programs;
+mod results;
 mod words;
 
 use std::error::Error;
@@ -19,11 +20,12 @@ cargo xtask check [STEP ...]       runs every check that a change must pass, or 
 cargo xtask check --list           lists the steps
 cargo xtask bench [SCENARIO ...]   measures locks on real servers; bench --help lists the scenarios
 cargo xtask faults [--only NAME]   applies known faults to a copy; a test must fail for each
+cargo xtask results                lists the last results that are kept, with those that are too old
 cargo xtask search [SCENARIO]      searches every state of a scenario; without one, lists them
 cargo xtask servers COMMAND        fetches servers of other versions and runs the tests on them
 cargo xtask PROGRAM [ARGUMENT ...] runs one of the programs below
 
-bench, faults, search, servers, chaos, failover and replacing take --help.
+bench, faults, results, search, servers, chaos, failover and replacing take --help.
 
 Programs:";
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["check", steps @ ..] => check::run(steps),
         ["faults", options @ ..] => faults::run(options),
+        ["results", options @ ..] => results::run(options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");
             programs::ALL.iter().for_each(|program| println!("  {:<11} {}", program.name, program.about));

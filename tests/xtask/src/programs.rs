@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::process::{cargo, program, run as finish};
+use crate::results::Run;
 
 /// A program of the tests.
 pub(crate) struct Program {
@@ -81,5 +82,10 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Outcome {
             None => return Err(format!("there is no command {name:?}; try cargo xtask --help").into()),
         },
     };
-    finish(cargo(words).arg("--").args(arguments))
+    let mut command = cargo(words);
+    command.arg("--").args(arguments);
+    let Some(results) = Run::of(name, arguments)? else { return finish(&mut command) };
+    let (variable, file) = results.variable();
+    finish(command.env(variable, file))?;
+    results.keep(arguments)
 }

@@ -15,7 +15,7 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Instant;
 
 use self::beside::Beside;
-use crate::{Outcome, words};
+use crate::{Outcome, results, words};
 
 /// One check.
 struct Step {
@@ -38,10 +38,11 @@ impl Display for NotRun {
 
 impl Error for NotRun {}
 
-const STEPS: [Step; 27] = [
+const STEPS: [Step; 28] = [
     Step { name: "tools", title: "The tools are there", run: steps::tools },
     Step { name: "format", title: "Formatting", run: steps::format },
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
+    Step { name: "results", title: "The page of results is what its data says", run: results::check },
     Step { name: "spelling", title: "Spelling", run: outside::spelling },
     Step { name: "lints", title: "Lints", run: steps::lints },
     Step { name: "docs", title: "Documentation", run: steps::docs },
