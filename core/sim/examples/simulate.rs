@@ -3,6 +3,9 @@
 
 #![allow(clippy::print_stdout)] // A command: its results are its output.
 
+use std::env;
+use std::fs;
+use std::io;
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -185,8 +188,8 @@ fn one(plan: &Plan, seed: u64, mermaid: bool) -> ExitCode {
 
 /// Draws the failed run into a file of the system's temporary directory.
 fn draw(seed: u64, failure: &Failure) {
-    let file = std::env::temp_dir().join(format!("quorlock-simulate-{seed}.svg"));
-    match std::fs::write(&file, failure.to_svg()) {
+    let file = env::temp_dir().join(format!("quorlock-simulate-{seed}.svg"));
+    match fs::write(&file, failure.to_svg()) {
         Ok(()) => println!("drawn: {}", file.display()),
         Err(error) => println!("{} cannot be written: {error}", file.display()),
     }
@@ -322,5 +325,38 @@ fn many(options: &Options) -> ExitCode {
         options.seed + worlds,
         acquisitions as f64 / seconds
     );
-    ExitCode::SUCCESS
+    let kept = keep(&[
+        ("figure", "broken promises", 0, "\tnone"),
+        ("figure", "acquisitions", acquisitions, "\t"),
+        ("figure", "worlds", worlds, "\t"),
+        ("figure", "faults", faults as u64, "\t"),
+        ("detail", "first seed", options.seed, ""),
+        ("detail", "worlds with the restart guard", guarded, ""),
+        ("detail", "numbered", numbered, ""),
+        ("detail", "numbered in two rounds", raised, ""),
+        ("detail", "grants after the sender had left", late, ""),
+        ("detail", "exclusive", kinds.exclusive, ""),
+        ("detail", "of several resources", kinds.several, ""),
+        ("detail", "of readers", kinds.readers, ""),
+        ("detail", "of groups", kinds.groups, ""),
+        ("detail", "partly shared", kinds.mixed, ""),
+        ("detail", "of permits", kinds.permits, ""),
+        ("detail", "downgraded", kinds.downgraded, ""),
+    ]);
+    match kept {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("simulate: the results cannot be written: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Writes the results into the file that `cargo xtask simulate` names: in each line what it is, of
+/// what, the number, and for a figure the target.
+fn keep(lines: &[(&str, &str, u64, &str)]) -> io::Result<()> {
+    let Some(file) = env::var_os("QUORLOCK_RESULTS") else { return Ok(()) };
+    let lines =
+        lines.iter().map(|(kind, what, number, target)| format!("{kind}\t{what}\t{number}{target}\n"));
+    fs::write(file, lines.collect::<String>())
 }

@@ -40,7 +40,10 @@ const CLIENTS: [&str; 3] = ["core/src", "transport-blocking/src", "transport-blo
 
 const FAILOVERS: [&str; 5] = [CLIENTS[0], CLIENTS[1], CLIENTS[2], "tests/src/chaos", "tests/src/failover"];
 
-const SOURCES: [Source; 7] = [
+const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
+
+/// Of several with an argument of a call, the last one is its source.
+const SOURCES: [Source; 15] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -88,6 +91,62 @@ const SOURCES: [Source; 7] = [
         with: None,
         about: "which votes are counted, after every history of a server, beside the rule",
         depends: &[CLIENTS[0], CLIENTS[1], CLIENTS[2], "tests/shared/votes"],
+    },
+    Source {
+        name: "simulate",
+        program: "simulate",
+        with: None,
+        about: "simulated worlds with exclusive locks",
+        depends: &WORLDS,
+    },
+    Source {
+        name: "simulate-mixed",
+        program: "simulate",
+        with: Some("--mixed"),
+        about: "worlds with locks of every kind on the same names",
+        depends: &WORLDS,
+    },
+    Source {
+        name: "simulate-fair",
+        program: "simulate",
+        with: Some("--fair"),
+        about: "worlds in which most clients wait fairly",
+        depends: &WORLDS,
+    },
+    Source {
+        name: "simulate-failovers",
+        program: "simulate",
+        with: Some("--failovers"),
+        about: "worlds in which masters with replicas fail over",
+        depends: &WORLDS,
+    },
+    Source {
+        name: "simulate-clusters",
+        program: "simulate",
+        with: Some("--clusters"),
+        about: "the same, in clusters whose slots move",
+        depends: &WORLDS,
+    },
+    Source {
+        name: "simulate-rebuilds",
+        program: "simulate",
+        with: Some("--rebuilds"),
+        about: "worlds in which masters come back with older data or with that of others",
+        depends: &WORLDS,
+    },
+    Source {
+        name: "simulate-handovers",
+        program: "simulate",
+        with: Some("--handovers"),
+        about: "worlds in which locks are handed over while requests are under way",
+        depends: &WORLDS,
+    },
+    Source {
+        name: "simulate-replacements",
+        program: "simulate",
+        with: Some("--replacements"),
+        about: "worlds in which a dead master is replaced",
+        depends: &WORLDS,
     },
     Source {
         name: "supervision",
