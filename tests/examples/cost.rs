@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use quorlock_core::Config;
 use quorlock_core::front::{Locker, Request};
+use quorlock_tests::results::Results;
 use quorlock_tests::{RedisServer, ServerOptions, Summary, Transport, eventually_equals, masters};
 
 /// How many locks are acquired and released one after the other in each round, by one caller and by
@@ -42,6 +43,8 @@ const WAYS: [Way; 5] = [
 
 fn main() {
     let rounds = std::env::args().nth(1).map_or(15, |rounds| rounds.parse().expect("a number of rounds"));
+    let mut results = Results::new();
+    results.servers();
     for name in Transport::NAMES {
         let transport = Transport::named(name);
         let masters = masters(3);
@@ -53,25 +56,38 @@ fn main() {
         let first = trials.first().map(Trial::medians).unwrap_or_default();
         for trial in &trials {
             let (pair, many) = trial.medians();
+            let way = format!("{name}, {}", trial.way.name);
+            let (slower, fewer) = (ratio(pair, first.0), ratio(first.1, many));
+            let at_once = (AT_ONCE * PAIRS) as f64 / many.as_secs_f64();
             println!(
-                "{name}, {}: pair p50 {pair:.1?} ({:.2}), {AT_ONCE} at once {:.0} pairs/s ({:.2})",
-                trial.way.name,
-                ratio(pair, first.0),
-                (AT_ONCE * PAIRS) as f64 / many.as_secs_f64(),
-                ratio(first.1, many),
+                "{way}: pair p50 {pair:.1?} ({slower:.2}), {AT_ONCE} at once {at_once:.0} pairs/s ({fewer:.2})"
             );
+            results.detail(
+                &format!("{way}: p50 of a pair, µs"),
+                format_args!("{:.1}", pair.as_secs_f64() * 1e6),
+            );
+            results.detail(&format!("{way}: {AT_ONCE} at once, pairs/s"), format_args!("{at_once:.0}"));
+            if *name == "blocking" && !trial.way.is_plain {
+                let what = format!("{}: p50 of a pair, to a plain lock", trial.way.name);
+                results.figure(&what, format_args!("{slower:.2}"), "");
+                let what = format!("{}: {AT_ONCE} at once, pairs/s to plain locks", trial.way.name);
+                results.figure(&what, format_args!("{fewer:.2}"), "");
+            }
         }
     }
     println!("Microseconds that a server is busy with a pair (INFO commandstats):");
     for way in &WAYS {
-        println!("{}: {}", way.name, on_the_server(way));
+        let busy = on_the_server(way);
+        println!("{}: {busy}", way.name);
+        results.figure(&format!("{}: a server is busy with a pair for, µs", way.name), busy, "");
     }
-    with_replicas(rounds);
+    with_replicas(rounds, &mut results);
+    results.write().expect("the results can be written");
 }
 
 /// Measures one primary with two replicas, under the restart guard: without and with `replicas=2`
 /// in its URL, in turns.
-fn with_replicas(rounds: usize) {
+fn with_replicas(rounds: usize, results: &mut Results) {
     let group = || {
         let primary = ServerOptions::new().start();
         let replicas = [(); 2].map(|()| ServerOptions::new().replica_of(&primary).start());
@@ -105,6 +121,13 @@ fn with_replicas(rounds: usize) {
         let busy = (processor_time(primary) - before) / (rounds * PAIRS) as f64;
         let p50 = Summary::of(pairs).p50;
         println!("{parameter:>12}: p50 {p50:.1?}, {:.1} µs of the primary's processor time", busy * 1e6);
+        let group = format!("one primary with two replicas {parameter}");
+        results
+            .detail(&format!("{group}: p50 of a pair, µs"), format_args!("{:.1}", p50.as_secs_f64() * 1e6));
+        results.detail(
+            &format!("{group}: processor time of the primary, µs"),
+            format_args!("{:.1}", busy * 1e6),
+        );
     }
 }
 

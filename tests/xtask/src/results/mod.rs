@@ -43,7 +43,7 @@ const FAILOVERS: [&str; 5] = [CLIENTS[0], CLIENTS[1], CLIENTS[2], "tests/src/cha
 const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
 
 /// Of several with an argument of a call, the last one is its source.
-const SOURCES: [Source; 15] = [
+const SOURCES: [Source; 16] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -147,6 +147,13 @@ const SOURCES: [Source; 15] = [
         with: Some("--replacements"),
         about: "worlds in which a dead master is replaced",
         depends: &WORLDS,
+    },
+    Source {
+        name: "cost",
+        program: "cost",
+        with: None,
+        about: "what fencing, the restart guard and healing cost",
+        depends: &CLIENTS,
     },
     Source {
         name: "supervision",
