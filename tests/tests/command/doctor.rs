@@ -88,6 +88,9 @@ fn masters_that_forget_need_the_restart_guard() {
     let told = call(&masters, &["doctor", "--restart-guard", "2m"], None);
     assert_eq!(told.code, Some(1), "{}", told.out);
     assert!(promise(&told, "restart guard").contains("its clients use another guard: "), "{}", told.out);
+    // That is all there is to change.
+    let mut cures = told.out.lines().filter_map(|line| line.trim_start().strip_prefix("- "));
+    assert!(cures.all(|cure| cure.starts_with("give ") || cure.starts_with("before ")), "{}", told.out);
     let told = doctor(&["--restart-guard", "1m"], &masters.urls()[..1]);
     assert!(promise(&told, "exclusion").contains("another number of masters: "), "{}", told.out);
 }
@@ -113,7 +116,7 @@ fn backups_under_the_restart_guard_have_a_remark_that_breaks_no_promise() {
         options.append_only().config(if place == 0 { "repl-backlog-ttl 0" } else { "repl-backlog-ttl 3600" })
     });
     let remark = format!(
-        "- set repl-backlog-ttl 0 there, and make backups (redis-cli --rdb) of one master after the other: {}\n",
+        " set repl-backlog-ttl 0 on {}, and make backups of one master after the other\n",
         keeps[1].address()
     );
     assert_eq!(call(&keeps, &["bootstrap", "--restart-guard", "1m"], None).code, Some(0));
@@ -291,7 +294,14 @@ fn too_few_answering_masters_exit_with_69_and_invalid_arguments_with_64() {
     masters[0].kill();
     let told = doctor(&[], &masters.urls());
     assert_eq!(told.code, Some(1), "{}", told.out);
-    assert!(promise(&told, "availability").contains("(connection refused)"), "{}", told.out);
+    let said = promise(&told, "availability");
+    let expected = "DOES NOT HOLD: 2 of 3 masters vote, 2 are needed, so locks are granted, and none more may fail; no vote: ";
+    assert!(said.starts_with(expected) && said.contains("(connection refused)"), "{}", told.out);
+    assert!(
+        told.out.contains("- start it again. Without the restart guard, never change the list"),
+        "{}",
+        told.out
+    );
     // Nothing is known of a master that did not answer.
     let silent = format!("did not answer: {}", masters[0].address());
     for name in &PROMISES[1..] {
@@ -303,6 +313,9 @@ fn too_few_answering_masters_exit_with_69_and_invalid_arguments_with_64() {
     masters[1].kill();
     let told = doctor(&[], &masters.urls());
     assert_eq!(told.code, Some(69), "{}", told.out);
+    assert!(promise(&told, "availability").contains("so no lock is granted; no vote: "), "{}", told.out);
+    let told = doctor(&["--restart-guard", "1m"], &masters.urls());
+    assert!(told.out.contains("`quorlock doctor --replacing OLD=NEW` says when"), "{}", told.out);
     for (words, says) in [
         (&["doctor"][..], "No masters"),
         (&["doctor", "redis://:hunter2@host:x"], "master 1 of 1"),

@@ -17,7 +17,7 @@ const CAUTIONS: [(Warning, &str, &str); 3] = [
         Warning::NoRestartGuard,
         "no_restart_guard",
         "is used with the restart guard by other clients, and this call does not use it, which voids it for all: \
-         give the --restart-guard of the others",
+         give the --restart-guard of the others (quorlock doctor shows it)",
     ),
     (
         Warning::OtherServer,

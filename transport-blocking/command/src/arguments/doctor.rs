@@ -16,9 +16,10 @@ use super::common::{Guarded, Hidden, Masters, Prefix, Terms, resource, url};
 /// promises hold on them, and what to change where one does not. It changes nothing on the masters.
 ///
 /// Name the masters after the options, with -m, or in QUORLOCK_MASTERS. Give the --restart-guard
-/// that your clients use: without it the guard counts as used if most masters have its marker.
-/// Permissions are those of the user in each URL. If they are restricted to some keys, give
-/// --prefix, and the name of a lock with --resource. Passwords are never printed.
+/// that your clients use: promises are judged with it. With --replacing, it is taken from the
+/// markers of most masters if it is not given. Permissions are those of the user in each URL. If
+/// they are restricted to some keys, give --prefix, and the name of a lock with --resource.
+/// Passwords are never printed.
 ///
 /// If all masters answer, the command takes about one second. It waits for masters that do not
 /// answer, but never takes longer than nine seconds, or twelve with --replacing.

@@ -109,6 +109,20 @@ const KNOW_TRACKING: &str = "use a server that knows CLIENT TRACKING (Redis 6)";
 const UPDATE: &str = "update the server, to Redis 6.2.8, 7.0.5 or later";
 const TELL_SETTINGS: &str = "allow +info and +config|get, or look at appendonly and appendfsync yourself";
 
+const START: &str =
+    "start it again. Without the restart guard, never change the list of masters while clients run";
+const START_OR_REPLACE: &str =
+    "start it again, or replace it if it is off for good: `quorlock doctor --replacing OLD=NEW` says when";
+const AGREE: &str = "give all clients the same masters, replicas= and --restart-guard";
+const LET_VOTE: &str = "change what the reason names, so that it votes";
+
+/// A master without a vote.
+struct Absence {
+    master: String,
+    why: String,
+    cure: &'static str,
+}
+
 /// All promises, in the order in which they are printed.
 pub(super) fn judge(survey: &Survey) -> Vec<Promise> {
     vec![
@@ -153,6 +167,27 @@ impl Survey {
     pub(super) fn no_vote(&self, place: usize, facts: &Facts) -> Option<String> {
         let refusal = || Some(self.refusal(place, facts)?.at(self.masters.get(place)?).to_string());
         self.objection(place).or_else(refusal)
+    }
+
+    /// Why a master has no vote, and what to do about it.
+    fn absence(&self, place: usize) -> Option<Absence> {
+        let (master, answer) = (self.masters.get(place)?, self.answers.get(place)?);
+        let (why, cure) = match answer {
+            Err(cause) => {
+                let gone = if self.guard.is_some() { START_OR_REPLACE } else { START };
+                let cure = if cause.is_configuration() { LET_VOTE } else { gone };
+                (cause.at(master).to_string(), cure)
+            }
+            Ok(facts) => {
+                let cure = match self.refusal(place, facts).filter(|_| self.objection(place).is_none()) {
+                    Some(Cause::OtherFleet { .. }) => AGREE,
+                    Some(Cause::Quarantined { .. }) => NEW,
+                    _ => LET_VOTE,
+                };
+                (self.no_vote(place, facts)?, cure)
+            }
+        };
+        Some(Absence { master: master.to_string(), why, cure })
     }
 
     /// Why a master that could vote would not, under the restart guard of the options.
@@ -210,29 +245,28 @@ impl Survey {
 
 fn availability(survey: &Survey) -> Promise {
     let mut findings = Findings::default();
-    let all = survey.masters.iter().zip(&survey.answers).enumerate();
-    let absent: Vec<_> = all
-        .filter_map(|(place, (master, answer))| {
-            let why = match answer {
-                Err(cause) => Some(cause.at(master).to_string()),
-                Ok(facts) => survey.no_vote(place, facts),
-            };
-            Some((master.to_string(), why?))
-        })
-        .collect();
-    findings.broken("no vote", &absent, "make each of them vote, or remove it from every client's list");
-    let quarantined = survey.those(|place, facts| {
-        matches!(survey.refusal(place, facts)?, Cause::Quarantined { .. }).then(String::new)
-    });
-    if !quarantined.is_empty() {
-        findings.cures.push(NEW.to_owned());
+    let (masters, needed) = (survey.quorum.masters(), survey.quorum.needed());
+    let absent: Vec<_> = (0..masters).filter_map(|place| survey.absence(place)).collect();
+    let voting = masters - absent.len();
+    let so = match voting.checked_sub(needed) {
+        None => "so no lock is granted",
+        Some(0) => "so locks are granted, and none more may fail",
+        Some(_) => "so locks are granted, and more may fail",
+    };
+    let mut what = format!("{voting} of {masters} masters vote, {needed} are needed, {so}; no vote");
+    for cure in [START, START_OR_REPLACE, AGREE, NEW, LET_VOTE] {
+        let those = absent.iter().filter(|absence| absence.cure == cure);
+        let those: Vec<_> = those.map(|Absence { master, why, .. }| (master.clone(), why.clone())).collect();
+        findings.broken(&what, &those, cure);
+        if !those.is_empty() {
+            what = "no vote".to_owned();
+        }
     }
     lacking(survey, &mut findings, Use::Locks);
     if survey.guard.is_some() {
         lacking(survey, &mut findings, Use::RestartGuard);
         findings.broken(NAMELESS, &nameless(survey), NAME);
     }
-    let (masters, needed) = (survey.quorum.masters(), survey.quorum.needed());
     let text = match masters - needed {
         0 => format!("{masters} of {masters} masters vote; none may fail"),
         spare => format!("{masters} of {masters} masters vote; {spare} may fail"),
@@ -415,7 +449,8 @@ fn backlogs(survey: &Survey) -> Option<String> {
     let freed: Vec<_> = freed.into_iter().map(|(master, _)| master).collect();
     (!freed.is_empty()).then(|| {
         format!(
-            "set repl-backlog-ttl 0 there, and make backups (redis-cli --rdb) of one master after the other: {}",
+            "before backups with redis-cli --rdb, after which a master does not vote for a while, set repl-backlog-ttl 0 \
+             on {}, and make backups of one master after the other",
             freed.join(", ")
         )
     })
