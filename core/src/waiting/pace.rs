@@ -163,7 +163,7 @@ pub(super) struct Pace {
     let_go_at: Option<Instant>,
     /// The end of the last pause: a lock that comes to the front waits for it.
     not_before: Instant,
-    /// How long the last won round took.
+    /// How long the last won round took, as far as it says something about the next one.
     took: Duration,
     /// How long the last turn took, from the request to the release.
     turn: Duration,
@@ -226,7 +226,8 @@ impl Pace {
         if self.run == 0 {
             self.run_since = grant.at;
         }
-        self.took = grant.at.since(grant.asked_at);
+        // A process that was stopped meanwhile would take that time for its masters'.
+        self.took = grant.at.since(grant.asked_at).min(longest_patience);
         self.turn = now.since(grant.asked_at);
         if self.was_handed {
             return;
@@ -352,4 +353,41 @@ impl Pace {
 
 fn is_remembered(at: Option<Instant>, now: Instant) -> bool {
     at.is_some_and(|at| now.since(at) < REMEMBERED)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LONGEST_PATIENCE: Duration = Duration::from_millis(150);
+
+    proptest! {
+        /// A process may be stopped at any time, so any span may be of any length.
+        #[test]
+        fn no_pause_is_longer_than_twice_the_longest_patience(
+            turns in vec(((0u64..5_000_000, 0u64..5_000_000, 0u64..5_000), any::<[bool; 4]>(), 0u32..50), 1..80),
+            seed: u64,
+        ) {
+            let (mut pace, mut jitter) = (Pace::default(), Jitter::new(seed));
+            let mut now = Instant::ORIGIN;
+            for ((round, held, away), [is_refused, met, was_late, returns], passed_over) in turns {
+                let [round, held, away] = [round, held, away].map(Duration::from_micros);
+                let asked_at = now;
+                let at = asked_at + round;
+                now = at + held;
+                pace.met_others(met.then_some(asked_at));
+                pace.woke(was_late.then_some(round));
+                let grant = Grant { asked_at, at, was_refused: is_refused };
+                pace.let_go(grant, now.since(asked_at), passed_over, LONGEST_PATIENCE, now);
+                now = now + away;
+                let start = if returns { pace.come(&mut jitter, now) } else { pace.hand_over(&mut jitter, now) };
+                let pause = start.pause.unwrap_or_default();
+                prop_assert!(pause <= 2 * LONGEST_PATIENCE, "{pause:?}");
+                prop_assert!(start.patience <= LONGEST_PATIENCE);
+            }
+        }
+    }
 }
