@@ -168,6 +168,8 @@ const SOURCES: [Source; 16] = [
 pub(crate) struct Run {
     source: &'static Source,
     file: PathBuf,
+    /// When it began: a run may take long, and others go on working.
+    commit: String,
 }
 
 impl Run {
@@ -183,7 +185,12 @@ impl Run {
         if file.exists() {
             fs::remove_file(&file)?;
         }
-        Ok(Some(Self { source, file }))
+        let mut commit = line("git", &["rev-parse", "--short=8", "HEAD"])?;
+        let changed = [&["status", "--porcelain", "--"][..], source.depends].concat();
+        if !line("git", &changed)?.is_empty() {
+            commit += CHANGED;
+        }
+        Ok(Some(Self { source, file, commit }))
     }
 
     pub(crate) fn variable(&self) -> (&'static str, &PathBuf) {
@@ -195,14 +202,6 @@ impl Run {
         if !self.file.exists() {
             return Ok(());
         }
-        let line = |name: &str, arguments: &[&str]| -> Outcome<String> {
-            Ok(read(&mut program(name, arguments))?.trim().to_owned())
-        };
-        let mut commit = line("git", &["rev-parse", "--short=8", "HEAD"])?;
-        let changed = [&["status", "--porcelain", "--"][..], self.source.depends].concat();
-        if !line("git", &changed)?.is_empty() {
-            commit += CHANGED;
-        }
         let cores = std::thread::available_parallelism()?;
         let kept = Kept {
             command: ["cargo xtask", self.source.program]
@@ -210,7 +209,7 @@ impl Run {
                 .chain(words.iter().copied())
                 .collect::<Vec<_>>()
                 .join(" "),
-            commit,
+            commit: self.commit.clone(),
             date: line("date", &["-u", "+%Y-%m-%d"])?,
             machine: format!("{cores} cores, {}", line("uname", &["-sm"])?),
             lines: Kept::lines(&fs::read_to_string(&self.file)?),
@@ -218,6 +217,11 @@ impl Run {
         fs::write(self.source.path(), kept.to_text())?;
         write()
     }
+}
+
+/// What a program prints.
+fn line(name: &str, arguments: &[&str]) -> Outcome<String> {
+    Ok(read(&mut program(name, arguments))?.trim().to_owned())
 }
 
 /// Behind a commit if files had changed since.
