@@ -273,7 +273,7 @@ fn list() -> Outcome {
         let age = match later.first() {
             None if kept.commit.ends_with(CHANGED) => "of files that were not committed".to_owned(),
             None => "up to date".to_owned(),
-            Some(last) => format!("older than {} commits, the last {last}", later.len()),
+            Some(last) => format!("commits since then: {}, the last {last}", later.len()),
         };
         println!("{:<12} {} {}: {age}", source.name, kept.date, kept.commit);
     }
