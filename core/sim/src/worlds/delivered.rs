@@ -57,8 +57,11 @@ impl Delivered {
 
     /// A client begins to resume a lock.
     pub(super) fn resumes(&mut self, client: usize, token: &[u8], now: TrueTime) {
-        self.begun.insert((client, token.to_vec()), now);
-        self.open.entry((client, token.to_vec())).or_default().push(now);
+        let key = (client, token.to_vec());
+        self.begun.insert(key.clone(), now);
+        // A lock that comes back later has no excuse from its first time here.
+        self.granted.remove(&key);
+        self.open.entry(key).or_default().push(now);
     }
 
     /// The resumption that a client began then has ended, with the lock or without it.
