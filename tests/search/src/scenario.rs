@@ -156,6 +156,13 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// Whether a violation must be found: the masters or a caller have a flaw, or an assumption or
+    /// a rule is left out.
+    pub fn is_broken(&self) -> bool {
+        let outside = !self.guards_have_keys && !self.asynchronous;
+        self.flaw.is_some() || outside || (self.one_wins && !self.settles)
+    }
+
     /// How many tokens a client may draw.
     pub(super) fn tokens_of(&self, client: usize) -> u8 {
         self.attempts_of(client) * self.locks.get(client).copied().unwrap_or(1)

@@ -43,7 +43,7 @@ const FAILOVERS: [&str; 5] = [CLIENTS[0], CLIENTS[1], CLIENTS[2], "tests/src/cha
 const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
 
 /// Of several with an argument of a call, the last one is its source.
-const SOURCES: [Source; 16] = [
+const SOURCES: [Source; 17] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -147,6 +147,13 @@ const SOURCES: [Source; 16] = [
         with: Some("--replacements"),
         about: "worlds in which a dead master is replaced",
         depends: &WORLDS,
+    },
+    Source {
+        name: "search",
+        program: "search",
+        with: Some("--all"),
+        about: "every order of events among two clients and three masters, up to a bound",
+        depends: &["core/src", "tests/search/src"],
     },
     Source {
         name: "cost",

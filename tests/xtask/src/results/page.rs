@@ -1,21 +1,31 @@
 //! The page with the last results, rendered from the files.
 
+use super::kept::Figure;
 use super::{Kept, Source};
 
 const HEAD: &str = "\
 # The last results
 
 `cargo xtask results --write` renders this page from the files beside it. Each is written by its
-command, and also has details, the machine and the server. `cargo xtask results` says which results
+command, and also has tables, the machine and the servers. `cargo xtask results` says which results
 are older than the code that they depend on. No test compares figures of time: machines vary.
 
 | | what was run | command | date | commit |
 |---|---|---|---|---|
 ";
 
-const FIGURES: &str = "
+const TARGETS: &str = "
+What has a target:
+
 | | result | last | target |
 |---|---|---|---|
+";
+
+const OTHERS: &str = "
+What has none:
+
+| | last |
+|---|---|
 ";
 
 pub(super) fn of(all: &[(&Source, Option<Kept>)]) -> String {
@@ -28,14 +38,29 @@ pub(super) fn of(all: &[(&Source, Option<Kept>)]) -> String {
             None => format!("| {name} | {about} | | never | |\n"),
         };
     }
-    page += FIGURES;
+    page += TARGETS;
     for (source, kept) in all {
-        for figure in kept.iter().flat_map(Kept::figures) {
-            page +=
-                &format!("| {} | {} | {} | {} |\n", source.name, figure.what, figure.value, figure.target);
+        for Figure { what, value, target } in figures(kept).filter(has_target) {
+            page += &format!("| {} | {what} | {value} | {target} |\n", source.name);
+        }
+    }
+    page += OTHERS;
+    for (source, kept) in all {
+        let others = figures(kept).filter(|figure| !has_target(figure));
+        let others: Vec<_> = others.map(|Figure { what, value, .. }| format!("{what}: {value}")).collect();
+        if !others.is_empty() {
+            page += &format!("| {} | {} |\n", source.name, others.join("; "));
         }
     }
     page
+}
+
+fn figures(kept: &Option<Kept>) -> impl Iterator<Item = Figure<'_>> {
+    kept.iter().flat_map(Kept::figures)
+}
+
+fn has_target(figure: &Figure<'_>) -> bool {
+    !figure.target.is_empty()
 }
 
 #[cfg(test)]
@@ -47,7 +72,7 @@ mod tests {
         let source =
             |name| Source { name, program: name, with: None, about: "clients contend", depends: &[] };
         let kept = Kept::of(
-            "command\tcargo xtask chaos\ncommit\tab\ndate\t2026-11-28\nmachine\tx\nfigure\tgrants\t7\tsome\n",
+            "command\tcargo xtask chaos\ncommit\tab\ndate\t2026-11-28\nmachine\tx\nfigure\tgrants\t7\tsome\nfigure\tkills\t3\t\nfigure\tpauses\t2\t\n",
         );
         let page = of(&[(&source("chaos"), kept), (&source("votes"), None)]);
         let rows: Vec<_> =
@@ -56,6 +81,7 @@ mod tests {
             "| chaos | clients contend | `cargo xtask chaos` | 2026-11-28 | ab |",
             "| votes | clients contend | | never | |",
             "| chaos | grants | 7 | some |",
+            "| chaos | kills: 3; pauses: 2 |",
         ];
         assert_eq!(rows, expected);
     }
