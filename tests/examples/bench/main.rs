@@ -1,6 +1,6 @@
 //! Measures Quorlock, other clients and a floor of raw sockets, on real servers that it starts.
 //!
-//! `cargo xtask bench [--svg FILE] [ROUNDS] [SCENARIO ...]`; `tests/RESULTS.md` says what is
+//! `cargo xtask bench [ROUNDS] [SCENARIO ...]`; `tests/README.md` says what is
 //! measured. The ways take turns in each round, each measurement in its own process, so that
 //! any other load of the machine affects all of them, and ratios are taken within a round. The
 //! tables are printed at the end, in Markdown.
@@ -12,24 +12,26 @@ mod handoff;
 mod kinds;
 mod options;
 mod ours;
+mod panel;
 #[cfg(feature = "peers")]
 mod peers;
-mod plot;
 mod raw;
+mod record;
 mod scenario;
 mod table;
+mod targets;
 mod trial;
 mod usage;
 mod ways;
 
-use std::fs;
-use std::path::Path;
+use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use quorlock_tests::Servers;
 
 use options::{HELP, Todo};
+use record::Record;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -57,21 +59,30 @@ fn main() -> ExitCode {
         eprintln!("bench: this measures real servers, and there is no redis-server");
         return ExitCode::FAILURE;
     }
-    match todo {
-        Todo::Measure { rounds, scenarios, svg } => measure(rounds, &scenarios, svg.as_deref()),
+    let outcome = match todo {
+        Todo::Help => return ExitCode::SUCCESS,
+        Todo::Measure { rounds, scenarios } => measure(rounds, &scenarios),
         Todo::HandOffs { rounds, letters } => {
-            handoff::main(rounds, &letters);
-            ExitCode::SUCCESS
+            let mut record = Record::new(rounds);
+            handoff::main(rounds, &letters, &mut record);
+            record.keep(letters == handoff::SCENARIOS)
         }
         Todo::Kinds { rounds, letters } => {
-            kinds::main(rounds, &letters);
-            ExitCode::SUCCESS
+            let mut record = Record::new(rounds);
+            kinds::main(rounds, &letters, &mut record);
+            record.keep(letters == kinds::SCENARIOS)
         }
-        Todo::Help => ExitCode::SUCCESS,
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: the results cannot be written: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn measure(rounds: usize, scenarios: &[&str], svg: Option<&Path>) -> ExitCode {
+fn measure(rounds: usize, scenarios: &[&str]) -> io::Result<()> {
     let start = Instant::now();
     let (mut tables, mut panels) = (Vec::new(), Vec::new());
     for name in scenarios {
@@ -79,15 +90,9 @@ fn measure(rounds: usize, scenarios: &[&str], svg: Option<&Path>) -> ExitCode {
         tables.extend(shown.tables);
         panels.extend(shown.panels);
     }
-    println!("{}\n", scenario::circumstances(rounds, start.elapsed()));
-    for table in tables {
-        println!("{table}");
-    }
-    match svg.map(|file| (file, fs::write(file, plot::svg(&panels)))) {
-        Some((file, Err(error))) => {
-            eprintln!("bench: {} cannot be written: {error}", file.display());
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
-    }
+    let mut record = Record::new(rounds);
+    scenario::circumstances(start.elapsed(), &mut record);
+    tables.iter().for_each(|table| record.table(table));
+    panels.iter().for_each(|panel| record.panel(panel));
+    record.keep(scenarios == scenario::NAMES)
 }

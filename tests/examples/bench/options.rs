@@ -1,7 +1,6 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use lexopt::{Arg, Parser, ValueExt as _};
 
@@ -11,15 +10,14 @@ use crate::{handoff, kinds};
 pub(crate) const HELP: &str = "\
 Measures locks in our ways and in others, as ratios to a floor of raw sockets, on real servers that it starts.
 
-bench [--svg FILE] [ROUNDS] [SCENARIO ...]
+bench [ROUNDS] [SCENARIO ...]
 bench handoff [ROUNDS [LETTERS]]
 bench kinds [ROUNDS [LETTERS]]
 
 ROUNDS     how often the ways take turns; by default 7, and 5 for hand-offs and kinds
 SCENARIO   sequential, inflight, hung, dead, held or tls; by default all of these
-LETTERS    the scenarios, which tests/RESULTS.md describes: letters of ARBFPCKD for hand-offs, or of
-           OMBWDP for kinds; by default all
---svg FILE writes a picture of the ratios";
+LETTERS    the scenarios, which tests/README.md describes: letters of ARBFPCKD for hand-offs, or of
+           OMBWDPF for kinds; by default all";
 
 const ROUNDS: usize = 7;
 const LETTERED_ROUNDS: usize = 5;
@@ -28,7 +26,7 @@ const LETTERED_ROUNDS: usize = 5;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Todo {
     Help,
-    Measure { rounds: usize, scenarios: Vec<&'static str>, svg: Option<PathBuf> },
+    Measure { rounds: usize, scenarios: Vec<&'static str> },
     HandOffs { rounds: usize, letters: String },
     Kinds { rounds: usize, letters: String },
 }
@@ -37,13 +35,9 @@ impl Todo {
     /// Reads the arguments after the name of the program.
     pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut parser = Parser::from_args(arguments);
-        let (mut words, mut svg) = (Vec::new(), None);
+        let mut words = Vec::new();
         while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
             match argument {
-                Arg::Long("svg") => {
-                    let file = parser.value().map_err(|error| error.to_string())?;
-                    svg = Some(PathBuf::from(file));
-                }
                 Arg::Short('h') | Arg::Long("help") => return Ok(Self::Help),
                 Arg::Value(word) => words.push(word.string().map_err(|error| error.to_string())?),
                 other => return Err(other.unexpected().to_string()),
@@ -55,9 +49,6 @@ impl Todo {
         {
             if words.next_if_eq(&name).is_none() {
                 continue;
-            }
-            if svg.is_some() {
-                return Err(format!("there is no picture of {what}"));
             }
             let (rounds, letters) = letters(&mut words, what, known)?;
             return Ok(if name == kinds::NAME {
@@ -72,7 +63,7 @@ impl Todo {
         if scenarios.is_empty() {
             scenarios = NAMES.to_vec();
         }
-        Ok(Self::Measure { rounds, scenarios, svg })
+        Ok(Self::Measure { rounds, scenarios })
     }
 }
 
@@ -120,10 +111,10 @@ mod tests {
 
     #[test]
     fn everything_is_measured_unless_scenarios_are_named() {
-        let all = Todo::Measure { rounds: ROUNDS, scenarios: NAMES.to_vec(), svg: None };
+        let all = Todo::Measure { rounds: ROUNDS, scenarios: NAMES.to_vec() };
         assert_eq!(read(""), Ok(all));
-        let some = Todo::Measure { rounds: 3, scenarios: vec!["sequential"], svg: Some("a.svg".into()) };
-        assert_eq!(read("3 sequential --svg a.svg"), Ok(some));
+        let some = Todo::Measure { rounds: 3, scenarios: vec!["sequential"] };
+        assert_eq!(read("3 sequential"), Ok(some));
         assert_eq!(read("--help"), Ok(Todo::Help));
     }
 
@@ -143,7 +134,7 @@ mod tests {
     fn an_impossible_value_is_refused_with_the_possible_ones() {
         assert!(read("3 fast").unwrap_err().contains("inflight"));
         assert!(read("handoff 1 AX").unwrap_err().contains("ARBFPCKD"));
-        for line in ["0", "3x", "--rounds 3", "--svg", "handoff x", "handoff 1 A B", "handoff --svg x"] {
+        for line in ["0", "3x", "--rounds 3", "handoff x", "handoff 1 A B"] {
             assert!(read(line).is_err(), "{line}");
         }
     }

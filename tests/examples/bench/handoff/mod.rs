@@ -1,8 +1,8 @@
-//! Prints how locks pass from holder to holder, in our ways and in others, as ratios to bare
+//! How locks pass from holder to holder, in our ways and in others, as ratios to bare
 //! sockets.
 //!
 //! `bench handoff [ROUNDS [SCENARIOS]]`, with scenarios such as `AC`; by default all.
-//! `tests/RESULTS.md` says what they are. The ways take turns in each round, so that any other load
+//! `tests/README.md` says what they are. The ways take turns in each round, so that any other load
 //! of the machine affects all of them.
 
 mod crowd;
@@ -11,7 +11,6 @@ mod killed;
 mod pace;
 mod raw;
 mod requests;
-pub(crate) mod table;
 mod turns;
 mod way;
 mod work;
@@ -30,6 +29,8 @@ use turns::Figures;
 pub(crate) use turns::Turn;
 use way::{FAIR, PLAIN, WAYS, Way};
 use work::Workers;
+
+use crate::record::{self, Record};
 
 const KILLED_HOLDERS: usize = 10;
 /// Far longer than a release takes, and far shorter than the TTL of a key that would be left.
@@ -51,36 +52,36 @@ pub(crate) fn is_helper(arguments: impl Iterator<Item = String>) -> bool {
     is_one
 }
 
-/// Measures and prints the scenarios of these letters.
-pub(crate) fn main(rounds: usize, scenarios: &str) {
+/// Measures the scenarios of these letters.
+pub(crate) fn main(rounds: usize, scenarios: &str, record: &mut Record) {
     assert_eq!(Servers::chosen(), Servers::Real, "this measures real servers");
     for count in MASTERS {
         let masters = masters(count);
         let floor = if scenarios.contains('A') {
-            hand_offs("A", &masters, rounds, WAYS.iter().collect(), Workers::threads, None)
+            hand_offs(record, "A", &masters, rounds, WAYS.iter().collect(), Workers::threads, None)
         } else {
             None
         };
         if scenarios.contains('R') {
-            hand_offs("R", &masters, rounds, WAYS.iter().collect(), Workers::resting_threads, None);
+            hand_offs(record, "R", &masters, rounds, WAYS.iter().collect(), Workers::resting_threads, None);
         }
         if scenarios.contains('B') {
-            hand_offs("B", &masters, rounds, clients(), Workers::processes, floor);
+            hand_offs(record, "B", &masters, rounds, clients(), Workers::processes, floor);
         }
         if scenarios.contains('F') {
-            queues(&masters, rounds);
+            queues(record, &masters, rounds);
         }
         if scenarios.contains('P') {
-            pace::main(&masters, rounds);
+            pace::main(record, &masters, rounds);
         }
         if scenarios.contains('C') {
-            killed_holders(&masters);
+            killed_holders(record, &masters);
         }
         if scenarios.contains('K') {
-            killed_waiters(&masters, rounds);
+            killed_waiters(record, &masters, rounds);
         }
         if scenarios.contains('D') {
-            crowds(count);
+            crowds(record, count);
         }
     }
 }
@@ -89,12 +90,12 @@ pub(crate) fn main(rounds: usize, scenarios: &str) {
 const QUEUES: [(&str, usize); 4] = [("F2", 2), ("F3", 3), ("F8", 8), ("F32", 32)];
 
 /// Fair waiting compared with the default, among few processes and many.
-fn queues(masters: &Fleet, rounds: usize) {
+fn queues(record: &mut Record, masters: &Fleet, rounds: usize) {
     let program = std::env::current_exe().expect("this program has a name");
     for (name, count) in QUEUES {
         let ways = [PLAIN, FAIR].into_iter().filter_map(Way::named).collect();
         let start = |way: &Way, masters: &[SocketAddr]| Workers::processes_of(&program, way, masters, count);
-        hand_offs(name, masters, rounds, ways, start, None);
+        hand_offs(record, name, masters, rounds, ways, start, None);
     }
 }
 
@@ -108,6 +109,7 @@ fn addresses(masters: &[RedisServer]) -> Vec<SocketAddr> {
 
 /// Measures workers in each way. Returns the gaps of the floor, if it was one of the ways.
 fn hand_offs(
+    record: &mut Record,
     scenario: &str,
     masters: &Fleet,
     rounds: usize,
@@ -124,9 +126,9 @@ fn hand_offs(
     }
     let columns = [
         "gap_p50_us",
-        "to_raw",
+        "p50_to_raw",
         "gap_p99_us",
-        "to_raw",
+        "p99_to_raw",
         "requests",
         "to_another",
         "busiest",
@@ -134,7 +136,7 @@ fn hand_offs(
         "passed_over",
         "turns/s",
     ];
-    table::header(&columns);
+    record.header(&columns);
     for (way, workers, figures) in &mut trials {
         let gaps = Gaps::of(figures);
         if !way.is_a_client() {
@@ -147,9 +149,9 @@ fn hand_offs(
             )
         };
         let cells = [
-            table::micros(gaps.p50),
+            record::micros(gaps.p50),
             to_raw(|gaps| gaps.p50),
-            table::micros(gaps.p99),
+            record::micros(gaps.p99),
             to_raw(|gaps| gaps.p99),
             format!("{:.1}", workers.requests(masters)),
             format!("{:.2}", median(figures.iter().map(|figures| figures.changes))),
@@ -159,7 +161,7 @@ fn hand_offs(
             figures.iter().map(|figures| figures.passed_over).max().unwrap_or_default().to_string(),
             format!("{:.0}", median(figures.iter().map(|figures| figures.per_second))),
         ];
-        table::row(scenario, masters.len(), way.name, &cells);
+        record.row(scenario, masters.len(), way.name, &cells);
     }
     floor
 }
@@ -186,40 +188,48 @@ pub(crate) fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()
 }
 
-fn killed_holders(masters: &Fleet) {
+fn killed_holders(record: &mut Record, masters: &Fleet) {
     let addresses = addresses(masters);
     let mut trials: Vec<_> =
         clients().into_iter().map(|way| (way, Waiters::start(way, masters, &addresses))).collect();
     for _ in 0..KILLED_HOLDERS {
         trials.iter_mut().for_each(|(_, waiters)| waiters.round());
     }
-    table::header(&["first_p50_ms", "first_max_ms", "both_p50_ms", "both_max_ms"]);
+    record.header(&["first_p50_ms", "first_max_ms", "both_p50_ms", "both_max_ms"]);
     for (way, waiters) in &trials {
         let (first, both) = (Summary::of(&waiters.first), Summary::of(&waiters.both));
-        let cells = [first.p50, first.max, both.p50, both.max].map(table::millis);
-        table::row("C", masters.len(), way.name, &cells);
+        let cells = [first.p50, first.max, both.p50, both.max].map(record::millis);
+        record.row("C", masters.len(), way.name, &cells);
     }
 }
 
 /// How many fair waiters are killed at once.
 const KILLED_WAITERS: [usize; 3] = [1, 10, 100];
 
-fn killed_waiters(masters: &Fleet, rounds: usize) {
+fn killed_waiters(record: &mut Record, masters: &Fleet, rounds: usize) {
     let addresses = addresses(masters);
-    table::header(&["stall_p50_ms", "stall_max_ms", "rounds"]);
+    record.header(&["stall_p50_ms", "stall_max_ms", "rounds"]);
     for waiters in KILLED_WAITERS {
         let stalls: Vec<_> = (0..rounds).map(|_| killed::stall(masters, &addresses, waiters)).collect();
         let stalls = Summary::of(&stalls);
-        let cells = [table::millis(stalls.p50), table::millis(stalls.max), stalls.count.to_string()];
-        table::row(&format!("K{waiters}"), masters.len(), FAIR, &cells);
+        let cells = [record::millis(stalls.p50), record::millis(stalls.max), stalls.count.to_string()];
+        record.row(&format!("K{waiters}"), masters.len(), FAIR, &cells);
     }
 }
 
 /// Measures crowds. Each way has its own masters and its own process.
-fn crowds(count: usize) {
-    let columns =
-        ["waiter_bytes", "served", "in_order", "millis", "served_rest", "in_order", "millis", "keys_left"];
-    table::header(&columns);
+fn crowds(record: &mut Record, count: usize) {
+    let columns = [
+        "waiter_bytes",
+        "served",
+        "in_order",
+        "millis",
+        "served_rest",
+        "rest_in_order",
+        "rest_millis",
+        "keys_left",
+    ];
+    record.header(&columns);
     for way in clients() {
         let masters = masters(count);
         let mut helper = Helper::start(way, &addresses(&masters));
@@ -235,7 +245,7 @@ fn crowds(count: usize) {
             rest.millis.to_string(),
             keys_left(&masters).to_string(),
         ];
-        table::row("D", count, way.name, &cells);
+        record.row("D", count, way.name, &cells);
     }
 }
 

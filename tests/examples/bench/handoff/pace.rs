@@ -10,19 +10,20 @@ use quorlock_tests::{RedisServer, Summary};
 
 use super::turns::Figures;
 use super::work::Workers;
-use super::{addresses, clients, median, table};
+use super::{addresses, clients, median};
+use crate::record::{self, Record};
 
 const PROCESSES: [usize; 4] = [2, 3, 4, 8];
 const BEFORE: &str = "QUORLOCK_BENCH_BEFORE";
 /// The ways that are measured.
 const WAYS: [&str; 3] = ["blocking", "smol", "tokio"];
 
-pub(crate) fn main(masters: &[RedisServer], rounds: usize) {
+pub(crate) fn main(record: &mut Record, masters: &[RedisServer], rounds: usize) {
     let this = std::env::current_exe().expect("this program has a name");
     let before = std::env::var_os(BEFORE).map(PathBuf::from);
     let builds: Vec<_> = before.into_iter().map(|program| ("before", program)).chain([("", this)]).collect();
     let addresses = addresses(masters);
-    table::header(&["gap_p50_us", "gap_p99_us", "busiest", "longest", "requests", "turns/s"]);
+    record.header(&["gap_p50_us", "gap_p99_us", "busiest", "longest", "requests", "turns/s"]);
     for count in PROCESSES {
         let mut trials = Vec::new();
         for way in clients().into_iter().filter(|way| WAYS.contains(&way.name)) {
@@ -42,15 +43,15 @@ pub(crate) fn main(masters: &[RedisServer], rounds: usize) {
             };
             let of = |figure: fn(&Figures) -> f64| median(figures.iter().map(figure));
             let cells = [
-                table::micros(over(|gaps| gaps.p50)),
-                table::micros(over(|gaps| gaps.p99)),
+                record::micros(over(|gaps| gaps.p50)),
+                record::micros(over(|gaps| gaps.p99)),
                 // The turns of the busiest process, as a multiple of its fair share.
                 format!("{:.2}", of(|figures| figures.busiest) * count as f64),
                 format!("{:.2}", of(|figures| figures.longest_wait)),
                 format!("{:.1}", workers.requests(masters)),
                 format!("{:.0}", of(|figures| figures.per_second)),
             ];
-            table::row("P", masters.len(), &name, &cells);
+            record.row("P", masters.len(), &name, &cells);
         }
     }
 }

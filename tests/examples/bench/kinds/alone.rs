@@ -8,7 +8,8 @@ use quorlock_tests::{Fleet, Random, RedisServer};
 use super::kind::Kind;
 use super::worker::open;
 use super::{median, middle};
-use crate::handoff::{Requests, table};
+use crate::handoff::Requests;
+use crate::record::{self, Record};
 use crate::usage::Meter;
 
 /// The kind with which the others are compared comes first.
@@ -33,7 +34,7 @@ struct Measured {
     pairs: Vec<Duration>,
 }
 
-pub(crate) fn main(masters: &Fleet, rounds: usize) {
+pub(crate) fn main(record: &mut Record, masters: &Fleet, rounds: usize) {
     let addresses: Vec<_> = masters.iter().map(RedisServer::address).collect();
     let locker = open(&addresses);
     let mut random = Random::new(1);
@@ -60,7 +61,7 @@ pub(crate) fn main(masters: &Fleet, rounds: usize) {
             measured.pairs.push(median(&pairs));
         }
     }
-    table::header(&["acquire_us", "to_fenced", "pair_us", "to_fenced", "client_us", "requests"]);
+    record.header(&["acquire_us", "acquire_to_fenced", "pair_us", "pair_to_fenced", "client_us", "requests"]);
     let fenced = all.first().cloned().unwrap_or_default();
     for (kind, measured) in KINDS.into_iter().zip(&all) {
         let meter = Meter::start();
@@ -74,14 +75,14 @@ pub(crate) fn main(masters: &Fleet, rounds: usize) {
         }
         let requests = requests.end() as f64 / COUNTED as f64;
         let cells = [
-            table::micros(median(&measured.acquired)),
+            record::micros(median(&measured.acquired)),
             ratio(&measured.acquired, &fenced.acquired),
-            table::micros(median(&measured.pairs)),
+            record::micros(median(&measured.pairs)),
             ratio(&measured.pairs, &fenced.pairs),
-            table::micros(busy / PAIRS),
+            record::micros(busy / PAIRS),
             format!("{requests:.1}"),
         ];
-        table::row("O", masters.len(), &kind.to_string(), &cells);
+        record.row("O", masters.len(), &kind.to_string(), &cells);
     }
 }
 

@@ -9,7 +9,8 @@ use quorlock_tests::{Fleet, Random, RedisServer, Summary};
 use super::kind::{Held, Kind};
 use super::middle;
 use super::worker::{self, RESOURCE, Work, Worker};
-use crate::handoff::{Requests, Turn, table};
+use crate::handoff::{Requests, Turn};
+use crate::record::{self, Record};
 
 const SPAN: Duration = Duration::from_secs(2);
 /// The time before the start, so that all begin at once.
@@ -50,7 +51,7 @@ fn longest_wait(turns: &[Vec<Turn>]) -> Duration {
 }
 
 /// Eight processes, each of which takes three of ten names at a time.
-pub(crate) fn batches(masters: &Fleet, rounds: usize) {
+pub(crate) fn batches(record: &mut Record, masters: &Fleet, rounds: usize) {
     let addresses = addresses(masters);
     let mut workers = start(8, &addresses);
     let (kind, hold) = (Kind::Several { names: 3, of: 10 }, Duration::from_millis(1));
@@ -62,13 +63,13 @@ pub(crate) fn batches(masters: &Fleet, rounds: usize) {
     }
     let pace = middle(pace.into_iter());
     let requests = requests(masters, &mut workers, kind, hold);
-    table::header(&["requests", "longest_ms", "turns/s"]);
-    let cells = [format!("{requests:.1}"), table::millis(longest), format!("{pace:.0}")];
-    table::row("B", masters.len(), "3 of 10, 8", &cells);
+    record.header(&["requests", "longest_ms", "turns/s"]);
+    let cells = [format!("{requests:.1}"), record::millis(longest), format!("{pace:.0}")];
+    record.row("B", masters.len(), "3 of 10, 8", &cells);
 }
 
 /// Thirty-two readers in eight processes that leave no gap, and a writer that arrives sometimes.
-pub(crate) fn a_writer_among_readers(masters: &Fleet, rounds: usize) {
+pub(crate) fn a_writer_among_readers(record: &mut Record, masters: &Fleet, rounds: usize) {
     let addresses = addresses(masters);
     let hold = Duration::from_millis(50);
     let (mut readers, mut writer) = (start(8, &addresses), Worker::start(&addresses));
@@ -99,28 +100,28 @@ pub(crate) fn a_writer_among_readers(masters: &Fleet, rounds: usize) {
     }
     let beyond: Vec<_> = waits.iter().map(|wait| wait.saturating_sub(hold)).collect();
     let (beyond, behind) = (Summary::of(&beyond), Summary::of(&behind));
-    table::header(&["beyond_p50", "beyond_p99", "behind_p50", "behind_p99", "writes", "reads"]);
+    record.header(&["beyond_p50", "beyond_p99", "behind_p50", "behind_p99", "writes", "reads"]);
     let mut cells: Vec<_> =
-        [beyond.p50, beyond.p99, behind.p50, behind.p99].map(table::millis).into_iter().collect();
+        [beyond.p50, beyond.p99, behind.p50, behind.p99].map(record::millis).into_iter().collect();
     cells.extend([beyond.count.to_string(), reads.to_string()]);
-    table::row("W", masters.len(), "32 readers", &cells);
+    record.row("W", masters.len(), "32 readers", &cells);
 }
 
 /// Processes that want one of four permits.
-pub(crate) fn permits(masters: &Fleet, rounds: usize) {
+pub(crate) fn permits(record: &mut Record, masters: &Fleet, rounds: usize) {
     let hold = Duration::from_millis(2);
-    table::header(&PERMIT_COLUMNS);
+    record.header(&PERMIT_COLUMNS);
     for count in [4, 8, 32] {
         let crowd = Crowd { permits: 4, free: 4, count, hold };
-        table::row("P", masters.len(), &format!("{count} processes"), &crowd.measure(masters, rounds));
+        record.row("P", masters.len(), &format!("{count} processes"), &crowd.measure(masters, rounds));
     }
 }
 
 /// Processes that want the only free permit of many: a look at all of them takes several windows.
-pub(crate) fn the_last_permit(masters: &Fleet, rounds: usize) {
+pub(crate) fn the_last_permit(record: &mut Record, masters: &Fleet, rounds: usize) {
     let locker = worker::open(&addresses(masters));
     let hold = Duration::from_millis(1);
-    table::header(&PERMIT_COLUMNS);
+    record.header(&PERMIT_COLUMNS);
     for permits in [64, 65, 128, 1_024] {
         let kind = Kind::Permit { of: permits };
         let mut random = Random::new(u64::from(permits));
@@ -130,7 +131,7 @@ pub(crate) fn the_last_permit(masters: &Fleet, rounds: usize) {
         for count in [2, 4, 8] {
             let crowd = Crowd { permits, free: 1, count, hold };
             let row = format!("1 of {permits}, {count}");
-            table::row("F", masters.len(), &row, &crowd.measure(masters, rounds));
+            record.row("F", masters.len(), &row, &crowd.measure(masters, rounds));
         }
         held.into_iter().for_each(Held::give_back);
     }
@@ -173,7 +174,7 @@ impl Crowd {
             format!("{:.1}", requests(masters, &mut workers, kind, self.hold)),
             format!("{:.2}", middle(used.into_iter())),
             format!("{shares:.2}"),
-            table::millis(longest),
+            record::millis(longest),
             most.to_string(),
             format!("{:.0}", middle(pace.into_iter())),
         ]

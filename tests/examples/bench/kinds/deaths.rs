@@ -9,7 +9,7 @@ use quorlock_tests::{Fleet, RedisServer, Summary};
 
 use super::kind::Kind;
 use super::worker::Worker;
-use crate::handoff::table;
+use crate::record::{self, Record};
 
 /// Deaths of each kind in a round.
 const DEATHS: usize = 4;
@@ -17,17 +17,17 @@ const DEATHS: usize = 4;
 const MARKED_WITHIN: Duration = Duration::from_secs(2);
 const SHORT: Duration = Duration::from_millis(1);
 
-pub(crate) fn main(masters: &Fleet, rounds: usize) {
+pub(crate) fn main(record: &mut Record, masters: &Fleet, rounds: usize) {
     let addresses: Vec<_> = masters.iter().map(RedisServer::address).collect();
-    table::header(&["p50_ms", "max_ms", "deaths"]);
+    record.header(&["p50_ms", "max_ms", "deaths"]);
     for (name, death) in [
         ("writer", a_waiting_writer as fn(&Fleet, &[SocketAddr], usize) -> Duration),
         ("reader", a_reader as fn(&Fleet, &[SocketAddr], usize) -> Duration),
     ] {
         let spans: Vec<_> = (0..rounds * DEATHS).map(|index| death(masters, &addresses, index)).collect();
         let spans = Summary::of(&spans);
-        let cells = [table::millis(spans.p50), table::millis(spans.max), spans.count.to_string()];
-        table::row("D", masters.len(), name, &cells);
+        let cells = [record::millis(spans.p50), record::millis(spans.max), spans.count.to_string()];
+        record.row("D", masters.len(), name, &cells);
     }
 }
 

@@ -8,7 +8,7 @@ use quorlock_tests::{Fleet, Random, RedisServer, Summary, Value};
 
 use super::kind::Kind;
 use super::worker::open;
-use crate::handoff::table;
+use crate::record::Record;
 
 const NAMES: [usize; 3] = [10, 100, 1_000];
 /// By then all masters have executed a request, also those that a quorum did not wait for.
@@ -16,11 +16,11 @@ const DONE: Duration = Duration::from_millis(30);
 /// A median of fewer requests says little.
 const PAIRS_IN_A_ROUND: usize = 10;
 
-pub(crate) fn main(masters: &Fleet, rounds: usize) {
+pub(crate) fn main(record: &mut Record, masters: &Fleet, rounds: usize) {
     let addresses: Vec<_> = masters.iter().map(RedisServer::address).collect();
     let locker = open(&addresses);
     let mut random = Random::new(1);
-    table::header(&["p50_ms", "max_ms", "busy_p50_ms", "busy_p99_ms", "busy_max_ms", "scripts"]);
+    record.header(&["p50_ms", "max_ms", "busy_p50_ms", "busy_p99_ms", "busy_max_ms", "scripts"]);
     for names in NAMES {
         for kind in [Kind::Several { names, of: names }, Kind::FencedSeveral { names, of: names }] {
             // The scripts are loaded with the first one.
@@ -51,7 +51,7 @@ pub(crate) fn main(masters: &Fleet, rounds: usize) {
             let times = [clock.p50, clock.max, busy.p50, busy.p99, busy.max];
             let mut cells = times.map(|time| format!("{:.2}", time.as_secs_f64() * 1e3)).to_vec();
             cells.push(clock.count.to_string());
-            table::row("M", masters.len(), &kind.to_string(), &cells);
+            record.row("M", masters.len(), &kind.to_string(), &cells);
         }
     }
 }

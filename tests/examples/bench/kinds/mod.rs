@@ -2,7 +2,7 @@
 //! writers, permits.
 //!
 //! `bench kinds [ROUNDS [SCENARIOS]]`, with scenarios such as `OP`; by default all.
-//! `tests/RESULTS.md` says what they are.
+//! `tests/README.md` says what they are.
 
 mod alone;
 mod crowds;
@@ -16,6 +16,7 @@ use std::time::Duration;
 use quorlock_tests::{Servers, Summary, masters};
 
 use crate::handoff;
+use crate::record::Record;
 
 /// The argument before all others of this benchmark.
 pub(crate) const NAME: &str = "kinds";
@@ -34,20 +35,20 @@ pub(crate) fn is_worker(arguments: impl Iterator<Item = String>) -> bool {
     is_one
 }
 
-/// Measures and prints the scenarios of these letters.
-pub(crate) fn main(rounds: usize, scenarios: &str) {
+/// Measures the scenarios of these letters.
+pub(crate) fn main(rounds: usize, scenarios: &str, record: &mut Record) {
     assert_eq!(Servers::chosen(), Servers::Real, "this measures real servers");
     for count in MASTERS {
         let masters = masters(count);
         for letter in scenarios.chars() {
             match letter {
-                'O' => alone::main(&masters, rounds),
-                'M' => many::main(&masters, rounds),
-                'B' => crowds::batches(&masters, rounds),
-                'W' => crowds::a_writer_among_readers(&masters, rounds),
-                'D' => deaths::main(&masters, rounds),
-                'P' => crowds::permits(&masters, rounds),
-                'F' => crowds::the_last_permit(&masters, rounds),
+                'O' => alone::main(record, &masters, rounds),
+                'M' => many::main(record, &masters, rounds),
+                'B' => crowds::batches(record, &masters, rounds),
+                'W' => crowds::a_writer_among_readers(record, &masters, rounds),
+                'D' => deaths::main(record, &masters, rounds),
+                'P' => crowds::permits(record, &masters, rounds),
+                'F' => crowds::the_last_permit(record, &masters, rounds),
                 _ => {}
             }
         }

@@ -8,7 +8,7 @@ use quorlock_tests::{RedisServer, masters};
 use super::{MILLIS, Shown};
 use crate::client::Limit;
 use crate::figures::{Figures, Rounds};
-use crate::plot::Panel;
+use crate::panel::Panel;
 use crate::table::{self, Table};
 use crate::trial;
 use crate::usage::resident;

@@ -127,7 +127,7 @@ fn table(ways: &[&str], trials: &Rounds) -> Table {
         "growth in 20 s, KiB",
         "renewals/s",
         "client CPU, % of a core",
-        "to raw",
+        "CPU to raw",
         "CPU of a renewal, µs",
         "least validity left, % of the TTL",
         "latest renewal, ms",

@@ -6,7 +6,7 @@ use quorlock_tests::masters;
 
 use super::{MICROS, Shown, where_they_are};
 use crate::figures::{Figures, Rounds};
-use crate::plot::Panel;
+use crate::panel::Panel;
 use crate::table::{self, Table};
 use crate::trial::{self, from_word};
 use crate::ways::{self, IN_FLIGHT, PEERS, RAW};
@@ -49,7 +49,7 @@ pub(crate) fn show(rounds: usize) -> Shown {
 
 fn throughput(what: &str, ways: &[&str], trials: &Rounds) -> Table {
     let title = format!("{what}; least and most in brackets");
-    let columns = ["way", "pairs/s", "to raw", "client CPU of a pair, µs", "to raw", "errors"];
+    let columns = ["way", "pairs/s", "to raw", "client CPU of a pair, µs", "CPU to raw", "errors"];
     let mut table = Table::new(title, &columns);
     for way in ways {
         table.row([

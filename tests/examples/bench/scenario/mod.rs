@@ -8,12 +8,13 @@ pub(crate) mod sequential;
 pub(crate) mod tls;
 
 use std::fs;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use quorlock_tests::{RedisServer, master};
+use quorlock_tests::RedisServer;
 
 use crate::figures::Figures;
-use crate::plot::Panel;
+use crate::panel::Panel;
+use crate::record::Record;
 use crate::table::Table;
 use crate::trial;
 use crate::ways::PEERS;
@@ -54,62 +55,24 @@ pub(crate) fn measure(name: &str, way: &str, words: &[&str]) -> Figures {
     }
 }
 
-/// The day, the machine, what was measured and this run, in a sentence.
-pub(crate) fn circumstances(rounds: usize, took: Duration) -> String {
-    let today = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / 86_400;
-    let versions: String = PEERS.iter().filter_map(|name| version(LOCK_FILE, name)).collect();
+/// What else was measured, and on what: the processor, the system, and the other clients.
+pub(crate) fn circumstances(took: Duration, record: &mut Record) {
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let field = |name| move |line: &str| Some(line.strip_prefix(name)?.split_once(':')?.1.trim().to_owned());
-    let processor = processor.lines().find_map(field("model name")).unwrap_or_else(|| "unknown".to_owned());
-    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let field = |line: &str| Some(line.strip_prefix("model name")?.split_once(':')?.1.trim().to_owned());
+    let processor = processor.lines().find_map(field).unwrap_or_else(|| "unknown".to_owned());
     let system = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let info = master().command(&["INFO", "server"]);
-    let info = info.text().unwrap_or_default();
-    let server = info.lines().find_map(field("redis_version")).unwrap_or_default();
-    format!(
-        "{}: {cores} cores of {processor}, Linux {}, redis-server {server}{versions}; {rounds} rounds in {} minutes.",
-        date(today),
-        system.trim(),
-        took.as_secs().div_ceil(60),
-    )
-}
-
-/// The day that is `days` days after the first of January 1970.
-fn date(days: u64) -> String {
-    const MONTHS: [&str; 12] = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ];
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let (mut year, mut day) = (1970, days);
-    while day >= 365 + u64::from(is_leap(year)) {
-        day -= 365 + u64::from(is_leap(year));
-        year += 1;
+    record.detail("processor", &processor);
+    record.detail("Linux", system.trim());
+    record.detail("minutes", &took.as_secs().div_ceil(60).to_string());
+    for (name, version) in PEERS.iter().filter_map(|name| Some((name, version(LOCK_FILE, name)?))) {
+        record.detail(name, &version);
     }
-    let mut lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].into_iter();
-    let month = MONTHS.into_iter().find(|_| {
-        let length = lengths.next().unwrap_or(u64::MAX);
-        let is_it = day < length;
-        day -= if is_it { 0 } else { length };
-        is_it
-    });
-    format!("{} {} {year}", day + 1, month.unwrap_or_default())
 }
 
 /// The version of a crate, of those that this was built with.
 fn version(lock_file: &str, name: &str) -> Option<String> {
     let (_, entry) = lock_file.split_once(&format!("name = \"{name}\"\nversion = \""))?;
-    Some(format!(", {name} {}", entry.split_once('"')?.0))
+    Some(entry.split_once('"')?.0.to_owned())
 }
 
 /// The addresses of these masters, as a word for the process of a trial.
@@ -126,15 +89,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_since_1970_are_printed_as_dates() {
-        assert_eq!([0, 58, 59].map(date), ["1 January 1970", "28 February 1970", "1 March 1970"]);
-        assert_eq!([11_016, 20_778].map(date), ["29 February 2000", "21 November 2026"]);
-    }
-
-    #[test]
     fn versions_are_those_of_the_lock_file() {
         let file = "[[package]]\nname = \"one\"\nversion = \"1.2.3\"\n";
-        assert_eq!(version(file, "one").as_deref(), Some(", one 1.2.3"));
+        assert_eq!(version(file, "one").as_deref(), Some("1.2.3"));
         assert_eq!(version(file, "other"), None);
     }
 }

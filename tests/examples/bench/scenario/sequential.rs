@@ -7,7 +7,7 @@ use quorlock_tests::masters;
 use super::{MICROS, Shown, where_they_are};
 use crate::client::Limit;
 use crate::figures::{Figures, Rounds};
-use crate::plot::Panel;
+use crate::panel::Panel;
 use crate::table::{self, Table};
 use crate::trial::{self, from_word};
 use crate::usage::Meter;
@@ -63,13 +63,13 @@ fn latencies(what: &str, ways: &[&str], trials: &Rounds) -> Table {
     let columns = [
         "way",
         "acquire p50",
-        "to raw",
+        "acquire to raw",
         "acquire p99",
         "release p50",
-        "to raw",
-        "pair p50 to raw",
+        "release to raw",
+        "pair to raw",
         "client CPU of a pair",
-        "to raw",
+        "CPU to raw",
         "errors",
     ];
     let mut table = Table::new(title, &columns);
@@ -98,15 +98,14 @@ fn to_own_floor(by_count: &[(usize, Rounds)]) -> Table {
         #[cfg(feature = "tokio")]
         ("tokio-main", ways::RAW_MAIN),
     ];
-    let columns =
-        ["way", "floor", "masters", "acquire p50", "release p50", "pair p50", "client CPU of a pair"];
+    let columns = ["way", "floor", "acquire p50", "release p50", "pair p50", "client CPU of a pair"];
     let mut table = Table::new("One caller, to the floor that the runtime's sockets set", &columns);
     for (way, floor) in pairs {
         for (count, trials) in by_count.iter().filter(|(_, trials)| trials.spread(way, "pair_p50").is_some())
         {
             let ratio = |name| table::spread(trials.ratio(way, floor, name), 1.0);
             let ratios = ["acquire_p50", "release_p50", "pair_p50", "busy_per_pair"].map(ratio);
-            table.row([way.to_owned(), floor.to_owned(), count.to_string()].into_iter().chain(ratios));
+            table.row([format!("{way}, {count} masters"), floor.to_owned()].into_iter().chain(ratios));
         }
     }
     table
@@ -115,15 +114,8 @@ fn to_own_floor(by_count: &[(usize, Rounds)]) -> Table {
 /// How the time of a pair grows with the number of masters, beside how that of the floor grows.
 fn growth(ways: &[&str], by_count: &[(usize, Rounds)]) -> Table {
     let title = "One caller, many masters: time of a pair, and how much more it grows from three masters on than raw's";
-    let columns = [
-        "masters",
-        "way",
-        "pair p50, µs",
-        "to raw",
-        "growth to raw's",
-        "client CPU for each master, µs",
-        "errors",
-    ];
+    let columns =
+        ["way", "pair p50, µs", "to raw", "growth to raw's", "client CPU for each master, µs", "errors"];
     let mut table = Table::new(title, &columns);
     let pair = |trials: &Rounds, way| Some(trials.spread(way, "pair_p50")?.median);
     let first = by_count.first().map(|(_, trials)| trials);
@@ -132,8 +124,7 @@ fn growth(ways: &[&str], by_count: &[(usize, Rounds)]) -> Table {
         for way in ways {
             let relative = growth(trials, way).zip(growth(trials, RAW)).map(|(ours, raw)| ours / raw);
             table.row([
-                count.to_string(),
-                (*way).to_owned(),
+                format!("{way}, {count} masters"),
                 table::spread(trials.spread(way, "pair_p50"), MICROS),
                 table::spread(trials.ratio(way, RAW, "pair_p50"), 1.0),
                 table::figure(relative, 1.0),

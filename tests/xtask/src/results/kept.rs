@@ -2,7 +2,7 @@
 //! on what, and when.
 
 /// The last result of a command.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) command: String,
     pub(crate) commit: String,
@@ -41,6 +41,14 @@ impl Kept {
         let head = [("command", command), ("commit", commit), ("date", date), ("machine", machine)];
         let head = head.map(|(name, value)| format!("{name}\t{value}\n")).concat();
         head + &lines.iter().map(|line| line.join("\t") + "\n").collect::<String>()
+    }
+
+    /// The rows of a table. The first one has the names of its columns.
+    pub(crate) fn table(&self, table: &str) -> impl Iterator<Item = &[String]> {
+        self.lines.iter().filter_map(move |line| match line.as_slice() {
+            [kind, name, cells @ ..] if kind == "row" && name == table => Some(cells),
+            _ => None,
+        })
     }
 
     pub(crate) fn figures(&self) -> impl Iterator<Item = Figure<'_>> {

@@ -3,6 +3,7 @@
 
 mod kept;
 mod page;
+mod picture;
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,11 +16,15 @@ const HELP: &str = "\
 The last results of the commands that measure or prove: tests/results has a file of each.
 
 cargo xtask results           lists them, with those that are older than the files they depend on
-cargo xtask results --write   renders tests/results/README.md from the files";
+cargo xtask results --write   renders tests/results/README.md, and the picture of the benchmark, from
+                              the files";
 
 /// The variable that tells a program where to write its results.
 const FILE: &str = "QUORLOCK_RESULTS";
 const PAGE: &str = "tests/results/README.md";
+const PICTURE: &str = "tests/results/benchmarks.svg";
+/// Of the source that the picture is drawn from.
+const PICTURED: &str = "bench";
 
 /// A command whose last result is kept.
 pub(crate) struct Source {
@@ -40,10 +45,13 @@ const CLIENTS: [&str; 3] = ["core/src", "transport-blocking/src", "transport-blo
 
 const FAILOVERS: [&str; 5] = [CLIENTS[0], CLIENTS[1], CLIENTS[2], "tests/src/chaos", "tests/src/failover"];
 
+const BENCHMARKS: [&str; 6] =
+    [CLIENTS[0], CLIENTS[1], CLIENTS[2], "transport-tokio/src", "transport-smol/src", "tests/examples/bench"];
+
 const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
 
 /// Of several with an argument of a call, the last one is its source.
-const SOURCES: [Source; 17] = [
+const SOURCES: [Source; 20] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -154,6 +162,27 @@ const SOURCES: [Source; 17] = [
         with: Some("--all"),
         about: "every order of events among two clients and three masters, up to a bound",
         depends: &["core/src", "tests/search/src"],
+    },
+    Source {
+        name: PICTURED,
+        program: "bench",
+        with: None,
+        about: "what a lock costs, beside bare sockets and other clients",
+        depends: &BENCHMARKS,
+    },
+    Source {
+        name: "handoff",
+        program: "bench",
+        with: Some("handoff"),
+        about: "how a contended lock passes from holder to holder",
+        depends: &BENCHMARKS,
+    },
+    Source {
+        name: "kinds",
+        program: "bench",
+        with: Some("kinds"),
+        about: "what the kinds of locks cost, beside a fenced lock",
+        depends: &BENCHMARKS,
     },
     Source {
         name: "cost",
@@ -287,22 +316,30 @@ fn list() -> Outcome {
     Ok(())
 }
 
-fn rendered() -> Outcome<String> {
+/// What is rendered, and the file of each.
+fn rendered() -> Outcome<Vec<(&'static str, String)>> {
     let mut all = Vec::new();
     for source in &SOURCES {
         all.push((source, source.kept()?));
     }
-    Ok(page::of(&all))
+    let pictured = all.iter().find(|(source, _)| source.name == PICTURED);
+    let picture = pictured.and_then(|(_, kept)| Some((PICTURE, picture::of(kept.as_ref()?))));
+    Ok([(PAGE, page::of(&all))].into_iter().chain(picture).collect())
 }
 
 fn write() -> Outcome {
-    Ok(fs::write(root().join(PAGE), rendered()?)?)
+    for (name, content) in rendered()? {
+        fs::write(root().join(name), content)?;
+    }
+    Ok(())
 }
 
-/// Whether the page is what is rendered from the files.
+/// Whether the page and the picture are what is rendered from the files.
 pub(crate) fn check() -> Outcome {
-    if fs::read_to_string(root().join(PAGE))? == rendered()? {
-        return Ok(());
+    for (name, content) in rendered()? {
+        if fs::read_to_string(root().join(name)).ok() != Some(content) {
+            return Err(format!("{name} is not what its data says: cargo xtask results --write").into());
+        }
     }
-    Err(format!("{PAGE} is not what its data says: cargo xtask results --write").into())
+    Ok(())
 }

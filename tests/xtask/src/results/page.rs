@@ -21,6 +21,10 @@ What has a target:
 |---|---|---|---|
 ";
 
+const PICTURE: &str = "
+![Ratios of each way to bare sockets](benchmarks.svg)
+";
+
 const OTHERS: &str = "
 What has none:
 
@@ -52,7 +56,7 @@ pub(super) fn of(all: &[(&Source, Option<Kept>)]) -> String {
             page += &format!("| {} | {} |\n", source.name, others.join("; "));
         }
     }
-    page
+    page + PICTURE
 }
 
 fn figures(kept: &Option<Kept>) -> impl Iterator<Item = Figure<'_>> {

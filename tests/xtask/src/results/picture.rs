@@ -1,11 +1,12 @@
-//! The ratios to raw as a picture: for each panel a row for each way, with a dot at the median and
-//! a line from the least to the most of the rounds.
+//! The picture of the benchmark, drawn from its file: for each panel a row for each way, with a dot
+//! at the median of its ratios to raw, and a line from the least to the most of the rounds.
 
 use std::fmt::Write;
 
-use crate::figures::{Rounds, Spread};
-use crate::table::number;
-use crate::ways::{PEERS, RAW};
+use super::Kept;
+
+/// The table of the file that the picture is drawn from.
+const TABLE: &str = "picture";
 
 const WIDTH: f64 = 760.0;
 /// Where the scale begins and ends; the names are to the left, the numbers to the right.
@@ -27,22 +28,51 @@ text{font:13px system-ui,sans-serif;fill:var(--ink)}.title{font-weight:600}.dim{
 
 /// Some ways that were measured together. Where a ratio is larger, that way takes more time.
 #[derive(Debug)]
-pub(crate) struct Panel {
-    title: String,
-    rows: Vec<(&'static str, Spread)>,
+struct Panel<'a> {
+    title: &'a str,
+    rows: Vec<Row<'a>>,
 }
 
-impl Panel {
-    /// The ratios of this figure to raw, of all ways but raw itself.
-    pub(crate) fn of(title: impl Into<String>, ways: &[&'static str], trials: &Rounds, figure: &str) -> Self {
-        let others = ways.iter().filter(|way| **way != RAW);
-        let rows = others.filter_map(|way| Some((*way, trials.ratio(way, RAW, figure)?)));
-        Self { title: title.into(), rows: rows.collect() }
-    }
+#[derive(Debug)]
+struct Row<'a> {
+    way: &'a str,
+    /// Ours, a peer's, or a floor.
+    kind: &'a str,
+    /// As it was written.
+    shown: &'a str,
+    median: f64,
+    least: f64,
+    most: f64,
+}
 
+impl<'a> Row<'a> {
+    fn of(cells: &'a [String]) -> Option<Self> {
+        let [way, kind, shown, least, most] = cells else { return None };
+        let number = |text: &str| text.replace(',', "").parse().ok();
+        Some(Self { way, kind, shown, median: number(shown)?, least: number(least)?, most: number(most)? })
+    }
+}
+
+impl Panel<'_> {
     fn height(&self) -> f64 {
         TITLE + ROW * self.rows.len() as f64 + BELOW
     }
+}
+
+fn panels(kept: &Kept) -> Vec<Panel<'_>> {
+    let mut panels: Vec<Panel<'_>> = Vec::new();
+    // The first row has the names of the columns.
+    for cells in kept.table(TABLE).skip(1) {
+        let Some((title, row)) = cells.split_first().and_then(|(title, row)| Some((title, Row::of(row)?)))
+        else {
+            continue;
+        };
+        match panels.last_mut() {
+            Some(panel) if panel.title == title => panel.rows.push(row),
+            _ => panels.push(Panel { title, rows: vec![row] }),
+        }
+    }
+    panels
 }
 
 /// Larger ratios are drawn at the end of the scale with their numbers, because the others need the
@@ -56,10 +86,10 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(panels: &[Panel]) -> Self {
-        let spreads = || panels.iter().flat_map(|panel| &panel.rows).map(|(_, spread)| spread);
-        let least = spreads().map(|spread| spread.least).fold(0.9, f64::min);
-        let most = spreads().map(|spread| spread.most).fold(2.0, f64::max);
+    fn of(panels: &[Panel<'_>]) -> Self {
+        let spreads = || panels.iter().flat_map(|panel| &panel.rows);
+        let least = spreads().map(|row| row.least).fold(0.9, f64::min);
+        let most = spreads().map(|row| row.most).fold(2.0, f64::max);
         Self { least: least.max(1.0 / 64.0).log2().floor(), most: most.min(MOST).log2().ceil() }
     }
 
@@ -82,8 +112,12 @@ impl Scale {
     }
 }
 
-/// A whole picture.
-pub(crate) fn svg(panels: &[Panel]) -> String {
+/// The whole picture.
+pub(super) fn of(kept: &Kept) -> String {
+    drawn(&panels(kept))
+}
+
+fn drawn(panels: &[Panel<'_>]) -> String {
     let height = TOP + panels.iter().map(Panel::height).sum::<f64>();
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n<style>{STYLE}</style>\n"
@@ -110,8 +144,8 @@ pub(crate) fn svg(panels: &[Panel]) -> String {
     svg
 }
 
-fn draw(svg: &mut String, panel: &Panel, scale: &Scale, top: f64) {
-    text(svg, 8.0, top + 14.0, "title", &panel.title);
+fn draw(svg: &mut String, panel: &Panel<'_>, scale: &Scale, top: f64) {
+    text(svg, 8.0, top + 14.0, "title", panel.title);
     let first = top + TITLE;
     let bottom = first + ROW * panel.rows.len() as f64;
     for tick in scale.ticks() {
@@ -125,18 +159,13 @@ fn draw(svg: &mut String, panel: &Panel, scale: &Scale, top: f64) {
             bottom + 14.0
         );
     }
-    for (place, (way, spread)) in panel.rows.iter().enumerate() {
+    for (place, row) in panel.rows.iter().enumerate() {
         let y = first + ROW * (place as f64 + 0.5);
-        let class = match *way {
-            way if PEERS.contains(&way) => "peer",
-            way if way.starts_with(RAW) => "floor",
-            _ => "ours",
-        };
-        text(svg, 8.0, y + 4.0, "", way);
-        line(svg, [scale.x(spread.least), y, scale.x(spread.most), y], &format!("range {class}"));
-        let x = scale.x(spread.median);
-        let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" class=\"{class}\"/>");
-        text(svg, RIGHT + 8.0, y + 4.0, "dim", &number(spread.median));
+        text(svg, 8.0, y + 4.0, "", row.way);
+        line(svg, [scale.x(row.least), y, scale.x(row.most), y], &format!("range {}", row.kind));
+        let x = scale.x(row.median);
+        let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" class=\"{}\"/>", row.kind);
+        text(svg, RIGHT + 8.0, y + 4.0, "dim", row.shown);
     }
 }
 
@@ -156,9 +185,19 @@ fn text(svg: &mut String, x: f64, y: f64, class: &str, text: &str) {
 mod tests {
     use super::*;
 
-    fn panel(ratio: f64) -> Panel {
-        let spread = Spread { median: ratio, least: ratio / 2.0, most: ratio * 2.0 };
-        Panel { title: "time < 1 & more".to_owned(), rows: vec![("smol", spread), ("tokio", spread)] }
+    /// A file of two panels with two ways each.
+    fn kept(ratios: [f64; 2]) -> Kept {
+        let mut lines = "row\tpicture\tpanel\tway\tkind\tmedian\tleast\tmost\n".to_owned();
+        for (panel, ratio) in ["time < 1 & more", "rest"].iter().zip(ratios) {
+            for way in ["smol", "tokio"] {
+                lines += &format!(
+                    "row\tpicture\t{panel}\t{way}\tours\t{ratio}\t{}\t{}\n",
+                    ratio / 2.0,
+                    ratio * 2.0
+                );
+            }
+        }
+        Kept { lines: Kept::lines(&lines), ..Kept::default() }
     }
 
     /// Checks that every element is closed, in the right order, and that texts contain no special
@@ -184,7 +223,7 @@ mod tests {
 
     #[test]
     fn every_measured_way_is_a_dot_in_a_well_formed_picture() {
-        let svg = svg(&[panel(1.5), panel(20.0)]);
+        let svg = of(&kept([1.5, 20.0]));
         let elements = elements(&svg);
         let count = |name| elements.iter().filter(|element| *element == name).count();
         assert_eq!((count("svg"), count("style"), count("circle")), (1, 1, 2 + 4));
@@ -194,7 +233,8 @@ mod tests {
     #[test]
     fn the_scale_of_ratios_shows_1_and_contains_every_ratio() {
         for ratio in [0.001, 0.5, 1.0, 3.0, 5_000.0] {
-            let scale = Scale::of(&[panel(ratio)]);
+            let kept = kept([ratio, ratio]);
+            let scale = Scale::of(&panels(&kept));
             let ticks: Vec<_> = scale.ticks().collect();
             assert!(ticks.contains(&1.0) && ticks.len() <= 14, "{ticks:?}");
             assert!((LEFT..=RIGHT).contains(&scale.x(ratio)));
@@ -204,6 +244,6 @@ mod tests {
 
     #[test]
     fn an_empty_picture_is_well_formed() {
-        elements(&svg(&[]));
+        elements(&of(&Kept::default()));
     }
 }
