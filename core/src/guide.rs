@@ -48,13 +48,13 @@ macro_rules! picture {
 
 /// [failover]: failover
 /// [fencing]: fencing
-#[doc = repository_file!("results", "tests/RESULTS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/beyond.md")]
 pub mod beyond {}
 
 /// [doctor]: doctor#to-replace-a-dead-master
 /// [failover]: failover
-#[doc = repository_file!("results", "tests/RESULTS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/choosing.md")]
 pub mod choosing {}
 
@@ -70,11 +70,11 @@ pub mod command {}
 /// [failover]: failover#redis-cluster
 /// [migrating]: migrating
 /// [proofs]: proofs
-#[doc = repository_file!("results", "tests/RESULTS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/comparison.md")]
 pub mod comparison {}
 
-#[doc = repository_file!("results", "tests/RESULTS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/COSTS.md")]
 pub mod costs {}
 
@@ -110,11 +110,12 @@ pub mod driving {}
 /// [masters]: masters#permissions
 /// [replace]: choosing#to-replace-a-dead-master
 #[doc = repository_file!("proofs", "tests/PROOFS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/failover.md")]
 pub mod failover {}
 
 /// [simulate]: simulate
-#[doc = repository_file!("results", "tests/RESULTS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/faults.md")]
 pub mod faults {}
 
@@ -140,14 +141,14 @@ pub mod kinds {}
 /// [passwords]: choosing#passwords-that-change
 /// [prefix]: choosing#applications-that-share-masters
 /// [tls]: tls
-#[doc = repository_file!("versions", "tests/VERSIONS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/masters.md")]
 pub mod masters {}
 
 /// [comparison]: comparison
 /// [failover]: failover
 /// [masters]: masters
-#[doc = repository_file!("results", "tests/RESULTS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/migrating.md")]
 pub mod migrating {}
 
@@ -157,9 +158,8 @@ pub mod migrating {}
 pub mod observability {}
 
 /// [simulate]: simulate
-#[doc = repository_file!("mutants", "tests/MUTANTS.md")]
-#[doc = repository_file!("results", "tests/PROOFS.md")]
-#[doc = repository_file!("versions", "tests/VERSIONS.md")]
+#[doc = repository_file!("proofs", "tests/PROOFS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/proofs.md")]
 pub mod proofs {}
 
@@ -204,12 +204,12 @@ pub mod start {}
 #[doc = include_str!("../docs/testing.md")]
 pub mod testing {}
 
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/tls.md")]
 pub mod tls {}
 
 /// [masters]: masters
 #[doc = repository_file!("architecture", "ARCHITECTURE.md")]
-#[doc = repository_file!("proofs", "tests/PROOFS.md")]
-#[doc = repository_file!("results", "tests/RESULTS.md")]
+#[doc = repository_file!("results", "tests/results/README.md")]
 #[doc = include_str!("../docs/waiting.md")]
 pub mod waiting {}

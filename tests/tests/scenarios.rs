@@ -1,8 +1,8 @@
 //! One suite of scenarios, the same on every transport, against real servers or, if there is none,
 //! embedded masters.
 //!
-//! `tests/README.md` lists the scenarios for each fault of other clients, and those that embedded
-//! masters leave to real servers.
+//! `peers` lists the scenarios for each fault of other clients, and `left` those that embedded
+//! masters and nodes of clusters leave out.
 
 // Helpers of tests may panic, like the tests themselves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
@@ -32,6 +32,8 @@ mod kinds;
 mod kit;
 #[path = "scenarios/lasting.rs"]
 mod lasting;
+#[path = "scenarios/left.rs"]
+mod left;
 #[path = "scenarios/lines.rs"]
 mod lines;
 #[path = "scenarios/logins.rs"]
@@ -42,6 +44,8 @@ mod network;
 mod owners;
 #[path = "scenarios/owners_of_several.rs"]
 mod owners_of_several;
+#[path = "scenarios/peers.rs"]
+mod peers;
 #[path = "scenarios/replicas.rs"]
 mod replicas;
 #[path = "scenarios/servers.rs"]
@@ -66,7 +70,7 @@ macro_rules! on {
             $($(
                 #[test]
                 fn $scenario() {
-                    if crate::is_left_out(stringify!($scenario)) {
+                    if crate::left::is_left_out(stringify!($scenario)) {
                         return;
                     }
                     crate::$file::$scenario(&quorlock_tests::Transport::named(stringify!($transport)));
@@ -78,7 +82,7 @@ macro_rules! on {
                     #[test]
                     #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
                     fn $left() {
-                        if crate::is_left_out(stringify!($left)) {
+                        if crate::left::is_left_out(stringify!($left)) {
                             return;
                         }
                         crate::$left_file::$left(&quorlock_tests::Transport::named(stringify!($transport)));
@@ -88,8 +92,13 @@ macro_rules! on {
 
             #[test]
             fn tests_that_need_real_servers_are_reported() {
-                let everywhere = [$($(stringify!($scenario)),+),+];
-                crate::assert_told(&[$($(stringify!($left)),+),+], everywhere.len());
+                crate::left::assert_told(&[$($(stringify!($left)),+),+]);
+            }
+
+            #[test]
+            fn scenarios_that_show_faults_of_other_clients_exist() {
+                let all = [$($(stringify!($scenario)),+),+, $($(stringify!($left)),+),+];
+                crate::peers::assert_in(&all);
             }
         }
     };
@@ -324,62 +333,3 @@ macro_rules! all_scenarios_on {
 all_scenarios_on!(tokio);
 all_scenarios_on!(smol);
 all_scenarios_on!(blocking);
-
-/// `tests/README.md` says how many scenarios embedded masters leave to real servers, and why.
-fn assert_told(left: &[&str], everywhere: usize) {
-    let readme = include_str!("../README.md");
-    let count = format!("{} of the {} scenarios", left.len(), left.len() + everywhere);
-    assert!(readme.contains(&count), "tests/README.md does not say: {count}");
-    for name in left {
-        eprintln!("left to real servers: {name}");
-        assert!(readme.contains(&format!("| `{name}` |")), "tests/README.md does not say why {name} is left");
-    }
-}
-
-/// Features that nodes of clusters do not have, and the scenarios that need them.
-const NOT_ON_CLUSTERS: [(&str, &[&str]); 4] = [
-    (
-        "REPLICAOF is not allowed there",
-        &[
-            "a_replica_has_no_vote",
-            "a_master_that_becomes_a_replica_loses_its_vote",
-            "a_guarded_master_with_a_replica_is_warned_of",
-            "a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_replicas",
-            "a_holder_at_the_old_primary_is_lost_before_the_new_one_grants",
-            "a_primary_that_was_stopped_during_the_failover_has_no_vote",
-            "while_a_replica_hangs_nothing_is_granted_or_extended",
-            "clients_that_disagree_about_replicas_get_an_error",
-            "every_kind_of_lock_is_granted_extended_and_healed_on_a_group",
-        ],
-    ),
-    (
-        "there is one database",
-        &[
-            "the_database_of_the_url_is_used",
-            "a_server_without_hello_is_spoken_to_as_in_redis_5",
-            "the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much",
-            "the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much",
-        ],
-    ),
-    (
-        "another server is expected there",
-        &[
-            "another_server_behind_an_address_is_distinguished_from_a_restart",
-            "one_server_behind_two_addresses_is_refused_by_both_names",
-        ],
-    ),
-    (
-        "names on the wire have the tag, and URLs have hosts",
-        &["the_wire_shows_one_request_and_one_release_of_nested_locks", "unix_sockets_lead_to_masters"],
-    ),
-];
-
-/// Whether a scenario cannot run on the chosen servers. The reason is printed.
-fn is_left_out(scenario: &str) -> bool {
-    let all = NOT_ON_CLUSTERS.iter().filter(|_| quorlock_tests::are_nodes_of_clusters());
-    let why = all.clone().find(|(_, scenarios)| scenarios.contains(&scenario));
-    if let Some((why, _)) = why {
-        eprintln!("left out on nodes of clusters: {why}");
-    }
-    why.is_some()
-}

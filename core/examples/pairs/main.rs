@@ -1,8 +1,8 @@
 //! Counts what a lock costs the core, from the request to the release: instructions and allocations
 //! for each pair of an acquisition and its release, with every master granting. Both counts are the
-//! same in each run, so that a change can be compared with the table in `core/docs/COSTS.md`.
+//! same in each run, so that a change can be compared with the last result.
 //!
-//! `cargo run --release -p quorlock-core --example pairs` prints that table. Counting the
+//! `cargo xtask pairs` prints the table, and keeps it in `core/docs/COSTS.md`. Counting the
 //! instructions needs valgrind.
 //!
 //! Two ways are counted: the machine alone, driven by hand; and the front around it, as a transport
@@ -10,6 +10,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::process::{Command, ExitCode};
+use std::{env, fs, io};
 
 use allocation_counter::AllocationInfo;
 
@@ -41,7 +42,7 @@ fn open(way: &str, masters: usize, at_once: usize) -> Box<dyn Pairs> {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = env::args().skip(1).collect();
     if let [way, masters, at_once, pairs] = arguments.as_slice() {
         let numbers = [masters, at_once, pairs].map(|number| number.parse().expect("a number"));
         let [masters, at_once, pairs] = numbers;
@@ -52,29 +53,51 @@ fn main() -> ExitCode {
         println!("{}", held());
         return ExitCode::SUCCESS;
     }
-    println!("| Way | N | At once | Instructions | Allocations | Bytes allocated |");
-    println!("|---|---:|---:|---:|---:|---:|");
+    match table() {
+        Ok(rows) => {
+            rows.iter().for_each(|row| println!("{}", row.join("\t")));
+            let held = held();
+            println!("{HELD} locks that are held over {} masters take {held} bytes each.", MASTERS[0]);
+            keep(&rows, held).map_or_else(|error| fails(&error.to_string()), |()| ExitCode::SUCCESS)
+        }
+        Err(why) => fails(&format!("instructions cannot be counted: {why}")),
+    }
+}
+
+fn fails(why: &str) -> ExitCode {
+    eprintln!("pairs: {why}");
+    ExitCode::FAILURE
+}
+
+/// The rows of the table, after the names of its columns.
+fn table() -> Result<Vec<Vec<String>>, String> {
+    let columns = ["way", "N", "at once", "instructions", "allocations", "bytes allocated"];
+    let mut rows = vec![columns.map(str::to_owned).to_vec()];
     for way in WAYS {
         for masters in MASTERS {
             for at_once in AT_ONCE {
-                let instructions = match instructions(way, masters, at_once) {
-                    Ok(instructions) => instructions,
-                    Err(why) => {
-                        eprintln!("instructions cannot be counted: {why}");
-                        return ExitCode::FAILURE;
-                    }
-                };
+                let instructions = instructions(way, masters, at_once)?;
                 let allocated = allocations(way, masters, at_once);
-                println!(
-                    "| {way} | {masters} | {at_once} | {instructions:.0} | {:.2} | {:.0} |",
-                    allocated.count_total as f64 / COUNTED as f64,
-                    allocated.bytes_total as f64 / COUNTED as f64,
-                );
+                rows.push(vec![
+                    way.to_owned(),
+                    masters.to_string(),
+                    at_once.to_string(),
+                    format!("{instructions:.0}"),
+                    format!("{:.2}", allocated.count_total as f64 / COUNTED as f64),
+                    format!("{:.0}", allocated.bytes_total as f64 / COUNTED as f64),
+                ]);
             }
         }
     }
-    println!("\n{HELD} locks that are held over {} masters take {} bytes each.", MASTERS[0], held());
-    ExitCode::SUCCESS
+    Ok(rows)
+}
+
+/// Writes the table into the file that `cargo xtask pairs` names.
+fn keep(rows: &[Vec<String>], held: i64) -> io::Result<()> {
+    let Some(file) = env::var_os("QUORLOCK_RESULTS") else { return Ok(()) };
+    let rows = rows.iter().map(|row| format!("row\tpairs\t{}\n", row.join("\t")));
+    let held = format!("figure\tbytes of a held lock over {} masters\t{held}\tat most 1,024\n", MASTERS[0]);
+    fs::write(file, rows.chain([held]).collect::<String>())
 }
 
 /// The memory of one held lock: all that the core keeps for it, without the name that the caller
@@ -101,7 +124,7 @@ fn instructions(way: &str, masters: usize, at_once: usize) -> Result<f64, String
 
 /// All instructions of this program under valgrind for a number of pairs.
 fn callgrind(way: &str, masters: usize, at_once: usize, pairs: usize) -> Result<u64, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = env::current_exe().map_err(|error| error.to_string())?;
     let numbers = [masters, at_once, pairs].map(|number| number.to_string());
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -119,8 +142,8 @@ fn callgrind(way: &str, masters: usize, at_once: usize, pairs: usize) -> Result<
 mod tests {
     use super::*;
 
-    /// The numbers of `core/docs/COSTS.md`. A change that lowers them writes the lower ones in both
-    /// places; a change that raises them says why.
+    /// A change that lowers these numbers writes the lower ones here; one that raises them says
+    /// why.
     #[test]
     fn a_pair_allocates_no_more_than_is_written_down() {
         for (way, masters, at_once, written) in

@@ -66,7 +66,7 @@ pub(crate) const TARGETS: &[Target] = &[
     of("M", "fenced-several:1000:1000", "busy_p99_ms", "at most 5"),
     of("B", "3 of 10, 8", "requests", "at most 16 with three masters"),
     of("B", "3 of 10, 8", "longest_ms", "at most 500"),
-    of("W", "32 readers", "beyond_p99_ms", "at most 5"),
+    of("W", "32 readers", "beyond_p99", "at most 5 ms"),
     of("D", "writer", "max_ms", "at most 1,100"),
     of("D", "reader", "max_ms", "at most 20"),
     of("P", "32 processes", "requests", "at most 45"),

@@ -15,7 +15,7 @@ pub(crate) struct Program {
 const TESTS: [&str; 5] = ["run", "--release", "-p", "quorlock-tests", "--example"];
 
 /// The programs without a separate entry in the help.
-pub(crate) const ALL: [Program; 11] = [
+pub(crate) const ALL: [Program; 12] = [
     Program {
         name: "busy",
         about: "how long locks take while the host is busy",
@@ -30,6 +30,11 @@ pub(crate) const ALL: [Program; 11] = [
         name: "chaos",
         about: "clients contend while masters and clients are killed, stopped and emptied",
         cargo: &[TESTS[0], TESTS[1], TESTS[2], TESTS[3], TESTS[4], "chaos"],
+    },
+    Program {
+        name: "pairs",
+        about: "instructions and allocations of the core for a lock and its release; needs valgrind",
+        cargo: &[TESTS[0], TESTS[1], TESTS[2], "quorlock-core", TESTS[4], "pairs"],
     },
     Program {
         name: "simulate",

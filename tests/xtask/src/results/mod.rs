@@ -1,10 +1,12 @@
 //! The last results of the commands that measure or prove, as data in `tests/results`, and the page
 //! that is rendered from them.
 
+mod inserted;
 mod kept;
 mod page;
 mod picture;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -16,8 +18,8 @@ const HELP: &str = "\
 The last results of the commands that measure or prove: tests/results has a file of each.
 
 cargo xtask results           lists them, with those that are older than the files they depend on
-cargo xtask results --write   renders tests/results/README.md, and the picture of the benchmark, from
-                              the files";
+cargo xtask results --write   renders tests/results/README.md, the picture of the benchmark, and the
+                              tables in core/docs from the files";
 
 /// The variable that tells a program where to write its results.
 const FILE: &str = "QUORLOCK_RESULTS";
@@ -51,7 +53,7 @@ const BENCHMARKS: [&str; 6] =
 const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
 
 /// Of several with an argument of a call, the last one is its source.
-const SOURCES: [Source; 20] = [
+const SOURCES: [Source; 21] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -183,6 +185,13 @@ const SOURCES: [Source; 20] = [
         with: Some("kinds"),
         about: "what the kinds of locks cost, beside a fenced lock",
         depends: &BENCHMARKS,
+    },
+    Source {
+        name: "pairs",
+        program: "pairs",
+        with: None,
+        about: "instructions and allocations of the core for a lock and its release",
+        depends: &["core/src", "core/examples/pairs"],
     },
     Source {
         name: "cost",
@@ -317,28 +326,35 @@ fn list() -> Outcome {
 }
 
 /// What is rendered, and the file of each.
-fn rendered() -> Outcome<Vec<(&'static str, String)>> {
+fn rendered() -> Outcome<Vec<(PathBuf, String)>> {
     let mut all = Vec::new();
     for source in &SOURCES {
         all.push((source, source.kept()?));
     }
-    let pictured = all.iter().find(|(source, _)| source.name == PICTURED);
-    let picture = pictured.and_then(|(_, kept)| Some((PICTURE, picture::of(kept.as_ref()?))));
-    Ok([(PAGE, page::of(&all))].into_iter().chain(picture).collect())
+    let kept: BTreeMap<_, _> =
+        all.iter().filter_map(|(source, kept)| Some((source.name, kept.as_ref()?))).collect();
+    let mut files = inserted::pages(&kept)?;
+    files.push((root().join(PAGE), page::of(&all)));
+    if let Some(kept) = kept.get(PICTURED) {
+        files.push((root().join(PICTURE), picture::of(kept)));
+    }
+    Ok(files)
 }
 
 fn write() -> Outcome {
-    for (name, content) in rendered()? {
-        fs::write(root().join(name), content)?;
+    for (file, content) in rendered()? {
+        fs::write(file, content)?;
     }
     Ok(())
 }
 
-/// Whether the page and the picture are what is rendered from the files.
+/// Whether everything that is rendered from the files is what they say.
 pub(crate) fn check() -> Outcome {
-    for (name, content) in rendered()? {
-        if fs::read_to_string(root().join(name)).ok() != Some(content) {
-            return Err(format!("{name} is not what its data says: cargo xtask results --write").into());
+    for (file, content) in rendered()? {
+        if fs::read_to_string(&file).ok() != Some(content) {
+            return Err(
+                format!("{} is not what its data says: cargo xtask results --write", file.display()).into()
+            );
         }
     }
     Ok(())
