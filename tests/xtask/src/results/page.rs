@@ -44,8 +44,8 @@ pub(super) fn of(all: &[(&Source, Option<Kept>)]) -> String {
     }
     page += TARGETS;
     for (source, kept) in all {
-        for Figure { what, value, target } in figures(kept).filter(has_target) {
-            page += &format!("| {} | {what} | {value} | {target} |\n", source.name);
+        for (what, values, target) in in_rows(figures(kept).filter(has_target)) {
+            page += &format!("| {} | {what} | {} | {target} |\n", source.name, values.join("; "));
         }
     }
     page += OTHERS;
@@ -57,6 +57,33 @@ pub(super) fn of(all: &[(&Source, Option<Kept>)]) -> String {
         }
     }
     page + PICTURE
+}
+
+/// Figures that differ in nothing but the number of masters are in one row.
+fn in_rows<'a>(figures: impl Iterator<Item = Figure<'a>>) -> Vec<(String, Vec<String>, &'a str)> {
+    let mut rows: Vec<(String, Vec<String>, &str)> = Vec::new();
+    for Figure { what, value, target } in figures {
+        let (what, masters) = without_masters(what);
+        let value = masters.map_or_else(|| value.to_owned(), |masters| format!("{masters}: {value}"));
+        match rows.iter_mut().find(|row| row.0 == what && row.2 == target) {
+            Some((_, values, _)) => values.push(value),
+            None => rows.push((what, vec![value], target)),
+        }
+    }
+    rows
+}
+
+/// What a figure is of, without its number of masters: `alone, 3 masters, smol` becomes `alone,
+/// smol`.
+fn without_masters(what: &str) -> (String, Option<&str>) {
+    const WORD: &str = " masters";
+    let found = what.match_indices(WORD).find_map(|(end, _)| {
+        let (before, after) = what.split_at(end + WORD.len());
+        let (start, words) = before.rsplit_once(", ")?;
+        let is_number = words.strip_suffix(WORD)?.parse::<usize>().is_ok();
+        is_number.then(|| (format!("{start}{after}"), words))
+    });
+    found.map_or_else(|| (what.to_owned(), None), |(what, masters)| (what, Some(masters)))
 }
 
 fn figures(kept: &Option<Kept>) -> impl Iterator<Item = Figure<'_>> {
@@ -76,7 +103,9 @@ mod tests {
         let source =
             |name| Source { name, program: name, with: None, about: "clients contend", depends: &[] };
         let kept = Kept::of(
-            "command\tcargo xtask chaos\ncommit\tab\ndate\t2026-11-28\nmachine\tx\nfigure\tgrants\t7\tsome\nfigure\tkills\t3\t\nfigure\tpauses\t2\t\n",
+            "command\tcargo xtask chaos\ncommit\tab\ndate\t2026-11-28\nmachine\tx\n\
+             figure\tgrants\t7\tsome\nfigure\tkills\t3\t\nfigure\tpauses\t2\t\n\
+             figure\talone, 3 masters, smol\t1.1\tat most 2\nfigure\talone, 5 masters, smol\t1.2\tat most 2\n",
         );
         let page = of(&[(&source("chaos"), kept), (&source("votes"), None)]);
         let rows: Vec<_> =
@@ -85,6 +114,7 @@ mod tests {
             "| chaos | clients contend | `cargo xtask chaos` | 2026-11-28 | ab |",
             "| votes | clients contend | | never | |",
             "| chaos | grants | 7 | some |",
+            "| chaos | alone, smol | 3 masters: 1.1; 5 masters: 1.2 | at most 2 |",
             "| chaos | kills: 3; pauses: 2 |",
         ];
         assert_eq!(rows, expected);
