@@ -6,11 +6,13 @@
 //! looked at, too.
 #![allow(clippy::print_stdout)]
 
+use std::io;
 use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use quorlock_blocking::{AcquireError, Config, Guard, Locker, ReleaseError, Target};
+use quorlock_tests::results::Results;
 use quorlock_tests::{Fleet, Servers, masters};
 
 use crate::client::{Client, Foreign};
@@ -58,7 +60,7 @@ fn run() -> Result<usize, String> {
     };
     let (javascript, interpreter) = (node.join("redlock.js"), python.join("bin/python"));
     let script = python.join("redlock_clients.py");
-    let mut failures = 0;
+    let mut all = Vec::new();
     for (mut command, resource) in [
         (program("node".as_ref(), &javascript, "redlock"), "invoice:1"),
         (program("node".as_ref(), &javascript, "redlock5"), "invoice:2"),
@@ -67,24 +69,45 @@ fn run() -> Result<usize, String> {
         (program(&interpreter, &script, "pottery"), "redlock:invoice:4"),
     ] {
         let client = Box::new(Client::start(&mut command)?);
-        failures += look(client, resource, &fleet, &locker)?;
+        all.push(look(client, resource, &fleet, &locker)?);
     }
     #[cfg(feature = "peers")]
     for client in crates::all(&fleet.urls())? {
-        failures += look(client, "invoice:5", &fleet, &locker)?;
+        all.push(look(client, "invoice:5", &fleet, &locker)?);
     }
-    Ok(failures)
+    keep(&all).map_err(|error| error.to_string())?;
+    Ok(all.iter().map(|seen| seen.failures).sum())
 }
 
-fn look(client: Box<dyn Foreign>, resource: &str, fleet: &Fleet, locker: &Locker) -> Result<usize, String> {
+/// The checks beside one client.
+struct Seen {
+    client: String,
+    checks: usize,
+    failures: usize,
+}
+
+fn keep(all: &[Seen]) -> io::Result<()> {
+    let mut results = Results::new();
+    results.servers();
+    results.figure("checks that failed", all.iter().map(|seen| seen.failures).sum::<usize>(), "none");
+    results.figure("checks", all.iter().map(|seen| seen.checks).sum::<usize>(), "");
+    results.row("clients", ["client", "checks", "failed"]);
+    for Seen { client, checks, failures } in all {
+        results.row("clients", [client.as_str(), &checks.to_string(), &failures.to_string()]);
+    }
+    results.write()
+}
+
+fn look(client: Box<dyn Foreign>, resource: &str, fleet: &Fleet, locker: &Locker) -> Result<Seen, String> {
     println!("{}", client.name());
-    let mut checks = Checks { client, fleet, locker, resource, failures: 0 };
+    let name = client.name().to_owned();
+    let mut checks = Checks { client, fleet, locker, resource, made: 0, failures: 0 };
     checks.ours_excludes_theirs()?;
     checks.theirs_excludes_ours()?;
     checks.a_waiter_gets_the_lock_soon()?;
     checks.no_client_deletes_the_lock_of_another()?;
     checks.each_kind_and_theirs_exclude_each_other()?;
-    Ok(checks.failures)
+    Ok(Seen { client: name, checks: checks.made, failures: checks.failures })
 }
 
 struct Checks<'a> {
@@ -92,12 +115,14 @@ struct Checks<'a> {
     fleet: &'a Fleet,
     locker: &'a Locker,
     resource: &'a str,
+    made: usize,
     failures: usize,
 }
 
 impl Checks<'_> {
     fn check(&mut self, what: &str, is_so: bool) {
         println!("  {}  {what}", if is_so { "ok    " } else { "FAILED" });
+        self.made += 1;
         self.failures += usize::from(!is_so);
     }
 

@@ -3,6 +3,7 @@
 
 mod check;
 mod faults;
+mod loom;
 mod process;
 mod programs;
 mod results;
@@ -20,6 +21,7 @@ cargo xtask check [STEP ...]       runs every check that a change must pass, or 
 cargo xtask check --list           lists the steps
 cargo xtask bench [SCENARIO ...]   measures locks on real servers; bench --help lists the scenarios
 cargo xtask faults [--only NAME]   applies known faults to a copy; a test must fail for each
+cargo xtask loom                   explores all models of hand-written concurrency
 cargo xtask results                lists the last results that are kept, with those that are too old
 cargo xtask search [SCENARIO]      searches every state of a scenario, or of --all; without one,
                                    lists them
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["check", steps @ ..] => check::run(steps),
         ["faults", options @ ..] => faults::run(options),
+        ["loom", words @ ..] => loom::run(words),
         ["results", options @ ..] => results::run(options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");

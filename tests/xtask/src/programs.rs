@@ -81,19 +81,24 @@ pub(crate) const ALL: [Program; 12] = [
 const BENCH: [&str; 8] = [TESTS[0], TESTS[1], TESTS[2], TESTS[3], "--features", "peers", TESTS[4], "bench"];
 const SEARCH: [&str; 4] = ["run", "--release", "-p", "quorlock-search"];
 
-/// Runs a program, by its name, with its arguments.
+/// Runs a program, by its name, with its arguments. What it finds is kept if it says so.
 pub(crate) fn run(name: &str, arguments: &[&str]) -> Outcome {
     let words: &[&str] = match name {
         "bench" => &BENCH,
         "search" => &SEARCH,
-        "servers" => return finish(&mut program("tests/servers", arguments)),
+        "servers" => &[],
         _ => match ALL.iter().find(|program| program.name == name) {
             Some(program) => program.cargo,
             None => return Err(format!("there is no command {name:?}; try cargo xtask --help").into()),
         },
     };
-    let mut command = cargo(words);
-    command.arg("--").args(arguments);
+    let mut command = if name == "servers" {
+        program("tests/servers", arguments)
+    } else {
+        let mut command = cargo(words);
+        command.arg("--").args(arguments);
+        command
+    };
     let Some(results) = Run::of(name, arguments)? else { return finish(&mut command) };
     let (variable, file) = results.variable();
     finish(command.env(variable, file))?;

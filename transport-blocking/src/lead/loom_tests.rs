@@ -2,7 +2,7 @@
 //!
 //! A deadlock fails the test: a caller that is parked while no thread leads, a lost wake-up, a turn
 //! that sleeps although it was interrupted. `LOOM_MAX_PREEMPTIONS` replaces the bound of each test.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn explore(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 'sta
         count.fetch_add(1, Ordering::Relaxed);
         model();
     });
-    eprintln!("loom: {name}: {executions:?} executions with up to {bound} preemptions");
+    println!("{name}: {executions:?} executions, at most {bound} preemptions");
 }
 
 /// Something that threads wait for.

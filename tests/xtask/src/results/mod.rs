@@ -45,6 +45,8 @@ pub(crate) struct Source {
 /// What every run of clients on real servers depends on.
 const CLIENTS: [&str; 3] = ["core/src", "transport-blocking/src", "transport-blocking/host/src"];
 
+const FOREIGN: [&str; 4] = [CLIENTS[0], CLIENTS[1], CLIENTS[2], "tests/examples/foreign"];
+
 const FAILOVERS: [&str; 5] = [CLIENTS[0], CLIENTS[1], CLIENTS[2], "tests/src/chaos", "tests/src/failover"];
 
 const BENCHMARKS: [&str; 6] =
@@ -53,7 +55,7 @@ const BENCHMARKS: [&str; 6] =
 const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
 
 /// Of several with an argument of a call, the last one is its source.
-const SOURCES: [Source; 21] = [
+const SOURCES: [Source; 24] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -166,6 +168,13 @@ const SOURCES: [Source; 21] = [
         depends: &["core/src", "tests/search/src"],
     },
     Source {
+        name: "loom",
+        program: "loom",
+        with: None,
+        about: "every interleaving of a few threads in hand-written concurrency, up to a bound",
+        depends: &["core/src/front", "transport-blocking/src"],
+    },
+    Source {
         name: PICTURED,
         program: "bench",
         with: None,
@@ -199,6 +208,27 @@ const SOURCES: [Source; 21] = [
         with: None,
         about: "what fencing, the restart guard and healing cost",
         depends: &CLIENTS,
+    },
+    Source {
+        name: "foreign",
+        program: "foreign",
+        with: None,
+        about: "Quorlock and other Redlock clients exclude each other",
+        depends: &FOREIGN,
+    },
+    Source {
+        name: "versions",
+        program: "servers",
+        with: Some("run"),
+        about: "suites of tests on servers of other versions",
+        depends: &[
+            "core/src",
+            "core/sim/src",
+            "tests/src",
+            "tests/tests",
+            "tests/servers",
+            "tests/suites.py",
+        ],
     },
     Source {
         name: "supervision",
