@@ -1,6 +1,7 @@
 //! Tools for contributors, as `cargo xtask`: an alias in `.cargo/config.toml`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod affected;
 mod check;
 mod faults;
 mod loom;
@@ -19,6 +20,7 @@ Tools for contributors.
 
 cargo xtask check [STEP ...]       runs every check that a change must pass, or the named steps
 cargo xtask check --list           lists the steps
+cargo xtask affected [COMMIT]      lists what can notice a change, and with --run runs it
 cargo xtask bench [SCENARIO ...]   measures locks on real servers; bench --help lists the scenarios
 cargo xtask faults [--only NAME]   applies known faults to a copy; a test must fail for each
 cargo xtask loom                   explores all models of hand-written concurrency
@@ -28,7 +30,7 @@ cargo xtask search [SCENARIO]      searches every state of a scenario, or of --a
 cargo xtask servers COMMAND        fetches servers of other versions and runs the tests on them
 cargo xtask PROGRAM [ARGUMENT ...] runs one of the programs below
 
-bench, faults, results, search, servers, chaos, failover and replacing take --help.
+affected, bench, faults, results, search, servers, chaos, failover and replacing take --help.
 
 Programs:";
 
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["check", steps @ ..] => check::run(steps),
+        ["affected", options @ ..] => affected::run(options),
         ["faults", options @ ..] => faults::run(options),
         ["loom", words @ ..] => loom::run(words),
         ["results", options @ ..] => results::run(options),

@@ -69,6 +69,23 @@ pub(crate) fn run(options: &[&str]) -> Outcome {
     }
 }
 
+/// The faults that change one of these files, or are in one of them.
+pub(crate) fn of(files: &[String]) -> Outcome<Vec<String>> {
+    let touched: Vec<_> = Fault::all()?
+        .into_iter()
+        .filter(|fault| fault.files().any(|file| files.iter().any(|one| one == file)))
+        .map(|fault| fault.name)
+        .collect();
+    let named = files.iter().filter_map(|file| in_file(file)).map(str::to_owned);
+    Ok(named.chain(touched).collect::<BTreeSet<_>>().into_iter().collect())
+}
+
+/// The fault that is in this file.
+pub(crate) fn in_file(file: &str) -> Option<&str> {
+    let name = file.strip_prefix("tests/mutants/").or_else(|| file.strip_prefix("tests/loom/"))?;
+    name.strip_suffix(".patch")
+}
+
 fn wishes(options: &[&str]) -> Outcome<Wishes> {
     let mut wishes = Wishes { shard: (1, 1), quick: false };
     let mut options = options.iter();
