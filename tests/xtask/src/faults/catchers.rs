@@ -1,4 +1,5 @@
-//! The tests that `tests/MUTANTS.md` names for a fault.
+//! The tests that look for a fault first: those that its patch names, or that found it in the last
+//! run.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
@@ -81,31 +82,27 @@ fn has(sources: &str, name: &str) -> bool {
     sources.contains(&format!("fn {function}("))
 }
 
-/// The names in a fault's row, and the program of tests that they are in if the row names one.
-fn names(page: &str, fault: &str) -> Option<(Vec<String>, Option<String>)> {
-    let start = format!("| `{fault}` |");
-    let row = page.lines().find(|line| line.starts_with(&start))?;
-    let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
-    let (cell, program) = match cell.split_once(" (test `") {
-        Some((names, rest)) => (names, rest.split('`').next().map(str::to_owned)),
-        None => (cell.split("on real servers").next().unwrap_or(cell), None),
-    };
-    Some((cell.split('`').skip(1).step_by(2).map(str::to_owned).collect(), program))
+/// A line of a patch that names the package whose tests look for the fault, and arguments of cargo
+/// that choose among them.
+const LINE: &str = "Tests: ";
+
+/// The tests that a patch names, if no others can find the fault.
+pub(super) fn named(patch: &str) -> Option<Tests> {
+    let words = patch.lines().find_map(|line| line.strip_prefix(LINE))?;
+    let (package, program) = words.split_once(" --test ")?;
+    let package = OTHERS.into_iter().find(|other| *other == package)?;
+    Some(Tests { program: Some(program.to_owned()), ..Tests::of(&[package]) })
 }
 
-/// The tests that the page names in a fault's row, by the packages that have them, the quickest
-/// first.
-///
-/// `(test `x`)` behind the names says that they are in `tests/tests/x.rs`, and `on real servers`
-/// that the names behind it need a server.
-pub(super) fn named(page: &str, fault: &str, sources: &[(&'static str, String)]) -> Vec<Tests> {
-    let Some((names, program)) = names(page, fault) else { return Vec::new() };
-    if program.is_some() {
-        return vec![Tests { packages: vec!["quorlock-tests"], program, names }];
-    }
+/// The packages that a patch may name.
+const OTHERS: [&str; 1] = ["quorlock-tests"];
+
+/// The tests that found a fault in the last run, by the packages that have them, the quickest
+/// first. A test that there is no more is left out.
+pub(super) fn last(found: &[String], sources: &[(&'static str, String)]) -> Vec<Tests> {
     let mut all = Vec::new();
     for (package, sources) in sources {
-        let names: Vec<_> = names.iter().filter(|name| has(sources, name)).cloned().collect();
+        let names: Vec<_> = found.iter().filter(|name| has(sources, name)).cloned().collect();
         if !names.is_empty() {
             all.push(Tests { names, ..Tests::of(&[package]) });
         }
@@ -115,44 +112,28 @@ pub(super) fn named(page: &str, fault: &str, sources: &[(&'static str, String)])
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::{Fault, Kind};
     use super::*;
 
-    fn page() -> String {
-        fs::read_to_string(root().join("tests/MUTANTS.md")).unwrap()
+    fn commands(tests: &[Tests]) -> Vec<String> {
+        tests.iter().map(|tests| tests.arguments("--no-fail-fast")[4..].join(" ")).collect()
     }
 
     #[test]
-    fn a_row_names_tests_of_packages_or_a_program_of_tests() {
-        let page = "| fault | what | caught by |\n\
-            | `one` | Does `x`. | `a::b`, `c`, 3 more |\n\
-            | `two` | Does y. | `d::e` (test `tls`) |\n\
-            | `three` | Does z. | `c`; on real servers `g` |";
+    fn tests_that_found_a_fault_are_run_in_their_packages_if_they_still_exist() {
         let sources = [(PACKAGES[0], "fn c() fn g()".to_owned()), (PACKAGES[1], "fn b()".to_owned())];
-        let commands = |fault| {
-            let named = named(page, fault, &sources);
-            named.iter().map(|tests| tests.arguments("--no-fail-fast")[4..].join(" ")).collect::<Vec<_>>()
-        };
-        let of = |package: &str, rest: &str| format!("-p {package} {rest}");
-        let one = [of(PACKAGES[0], "--tests -- --exact c"), of(PACKAGES[1], "--tests -- --exact a::b")];
-        assert_eq!(commands("one"), one);
-        assert_eq!(commands("two"), ["-p quorlock-tests --test tls -- --exact d::e"]);
-        assert_eq!(commands("three"), one[..1]);
-        assert_eq!(commands("four"), Vec::<String>::new());
+        let found = ["a::b", "c", "gone"].map(str::to_owned);
+        let expected = [
+            format!("-p {} --tests -- --exact c", PACKAGES[0]),
+            format!("-p {} --tests -- --exact a::b", PACKAGES[1]),
+        ];
+        assert_eq!(commands(&last(&found, &sources)), expected);
     }
 
     #[test]
-    fn the_page_names_tests_that_exist_for_every_fault_of_tests_mutants() {
-        let (page, sources) = (page(), sources().unwrap());
-        for fault in Fault::all().unwrap().iter().filter(|fault| fault.kind == Kind::Tests) {
-            let names = names(&page, &fault.name);
-            let Some((names, program)) = names.filter(|(names, _)| !names.is_empty()) else {
-                panic!("tests/MUTANTS.md names no test for {}", fault.name);
-            };
-            for name in names.iter().filter(|_| program.is_none()) {
-                let is_there = sources.iter().any(|(_, sources)| has(sources, name));
-                assert!(is_there, "tests/MUTANTS.md names {name} for {}, which does not exist", fault.name);
-            }
-        }
+    fn a_patch_may_name_the_tests_that_look_for_it() {
+        let patch = "Does something.\n\nTests: quorlock-tests --test tls\n\n--- a/x\n";
+        let named: Vec<_> = named(patch).into_iter().collect();
+        assert_eq!(commands(&named), ["-p quorlock-tests --test tls"]);
+        assert_eq!(super::named("Does something.\n\n--- a/x\n"), None);
     }
 }

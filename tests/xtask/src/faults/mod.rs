@@ -17,20 +17,21 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
-use crate::process::{root, target};
+use crate::process::target;
+use crate::results::{self as kept, Run};
 use catchers::{Tests, named, sources};
 use copy::{Copy, Ended};
 use fault::{Fault, Kind};
-use results::{Found, Results, table};
+use results::{Found, Results};
 
 const HELP: &str = "\
 Applies known faults to a copy of the workspace, one at a time. A test must fail for each.
 
-cargo xtask faults --only NAME           one fault: the tests that tests/MUTANTS.md names for it,
+cargo xtask faults --only NAME           one fault: the tests that found it in the last run of all,
                                          then all others if none of these fails
 cargo xtask faults [--shard K/N] [--quick]
-                                         all faults of tests/mutants; prints the table of
-                                         tests/MUTANTS.md, and resumes where it was interrupted
+                                         all faults of tests/mutants; resumes where it was
+                                         interrupted
 cargo xtask faults --loom                all faults of tests/loom, each with the models of its part
 cargo xtask faults --list                lists all faults
 
@@ -65,7 +66,7 @@ pub(crate) fn run(options: &[&str]) -> Outcome {
             println!("{HELP}");
             Ok(())
         }
-        _ => all(&wishes(options)?),
+        _ => all(&wishes(options)?, options),
     }
 }
 
@@ -106,7 +107,7 @@ fn wishes(options: &[&str]) -> Outcome<Wishes> {
     Ok(wishes)
 }
 
-/// Runs one fault against the tests that `tests/MUTANTS.md` names, then against all others.
+/// Runs one fault against the tests that found it last, then against all others.
 fn only(name: &str) -> Outcome {
     let fault = Fault::all()?.into_iter().find(|fault| fault.name == name);
     let fault = fault.ok_or_else(|| format!("there is no fault {name:?}; --list lists them"))?;
@@ -115,10 +116,12 @@ fn only(name: &str) -> Outcome {
     if fault.kind == Kind::Models {
         return model(&copy, &fault);
     }
-    let page = fs::read_to_string(root().join("tests/MUTANTS.md"))?;
-    let named = named(&page, name, &sources()?);
+    let first = match named(&fault.patch) {
+        Some(tests) => vec![tests],
+        None => catchers::last(&results::last(&kept::table("faults", "faults")?, name), &sources()?),
+    };
     copy.apply(&fault)?;
-    for tests in named.into_iter().chain(PACKAGES.map(|package| Tests::of(&[package]))) {
+    for tests in first.into_iter().chain(PACKAGES.map(|package| Tests::of(&[package]))) {
         println!("running {tests}");
         let found = test(&copy, &fault, &tests, 0)?;
         if found.is_caught() {
@@ -130,8 +133,9 @@ fn only(name: &str) -> Outcome {
     Err(format!("no test fails with the fault {name}").into())
 }
 
-/// Runs all faults of `tests/mutants`, or a part of them, and prints the table.
-fn all(wishes: &Wishes) -> Outcome {
+/// Runs all faults of `tests/mutants`, or a part of them. What all of them are found by is kept.
+fn all(wishes: &Wishes, options: &[&str]) -> Outcome {
+    let run = Run::of("faults", options)?;
     let (k, n) = wishes.shard;
     let faults = Fault::all()?.into_iter().filter(|fault| fault.kind == Kind::Tests);
     let faults: Vec<_> =
@@ -155,7 +159,10 @@ fn all(wishes: &Wishes) -> Outcome {
     }
     let found: Vec<_> =
         faults.iter().filter_map(|fault| Some((fault, results.of(&copy, fault, wishes.quick)?))).collect();
-    print!("{}", table(&found));
+    if let Some(run) = run.filter(|_| n == 1) {
+        fs::write(run.variable().1, results::lines(&found))?;
+        run.keep(options)?;
+    }
     let missed: Vec<_> =
         found.iter().filter(|(_, found)| !found.is_caught()).map(|(fault, _)| fault.name.as_str()).collect();
     if missed.is_empty() { Ok(()) } else { Err(format!("no test fails with: {}", missed.join(", ")).into()) }
@@ -167,7 +174,8 @@ fn play(copy: &Copy, fault: &Fault, quick: bool) -> Outcome<Found> {
         copy.apply(fault)?;
     }
     let (first, rest) = PACKAGES.split_at(if quick { 1 } else { PACKAGES.len() });
-    let mut found = test(copy, fault, &Tests::of(first), copy.fingerprint(fault, quick))?;
+    let first = named(&fault.patch).unwrap_or_else(|| Tests::of(first));
+    let mut found = test(copy, fault, &first, copy.fingerprint(fault, quick))?;
     if quick && !found.is_caught() {
         found = test(copy, fault, &Tests::of(rest), copy.fingerprint(fault, false))?;
     }

@@ -82,27 +82,52 @@ impl Results {
     }
 }
 
-/// Names for each fault the three tests that say most about it: those that fail for the fewest
-/// other faults.
-pub(super) fn table(found: &[(&Fault, &Found)]) -> String {
+/// What is kept of a run of all faults: for each the three tests that say most about it, those that
+/// fail for the fewest other faults.
+pub(super) fn lines(found: &[(&Fault, &Found)]) -> String {
     let mut faults_of: BTreeMap<&str, usize> = BTreeMap::new();
     for test in found.iter().flat_map(|(_, found)| &found.failed) {
         *faults_of.entry(test).or_default() += 1;
     }
-    let mut rows = String::from("| fault | what it does | caught by |\n|---|---|---|\n");
+    let missed = found.iter().filter(|(_, found)| !found.is_caught()).count();
+    let mut lines = format!("figure\tfaults that no test finds\t{missed}\tnone\n");
+    lines += &format!("figure\tfaults\t{}\t\n", found.len());
+    lines += "row\tfaults\tfault\tfound by\ttests that fail\n";
     for (fault, found) in found {
         let mut tests: Vec<_> = found.failed.iter().map(String::as_str).collect();
         tests.sort_by_key(|test| (faults_of.get(test), *test));
-        let mut caught: Vec<_> = tests.iter().take(3).map(|test| format!("`{test}`")).collect();
-        match tests.len() {
-            0 if found.ended => caught.push("**nothing**".to_owned()),
-            0..=3 => {}
-            many => caught.push(format!("{} more", many - 3)),
-        }
+        let mut first: Vec<_> = tests.iter().take(3).copied().collect();
         if !found.ended {
-            caught.push("the clock: the tests do not end".to_owned());
+            first.push("the clock: the tests do not end");
         }
-        rows += &format!("| `{}` | {} | {} |\n", fault.name, fault.what, caught.join(", "));
+        lines += &format!("row\tfaults\t{}\t{}\t{}\n", fault.name, first.join(", "), tests.len());
     }
-    rows
+    lines
+}
+
+/// The tests that found each fault, from the rows of the last run.
+pub(super) fn last(rows: &[Vec<String>], fault: &str) -> Vec<String> {
+    let row = rows.iter().find(|row| row.first().is_some_and(|name| name == fault));
+    let tests = row.and_then(|row| row.get(1)).map_or_else(Vec::new, |tests| tests.split(", ").collect());
+    tests.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_that_found_a_fault_can_be_read_back() {
+        let fault = Fault::none("one");
+        let failed = ["a::b", "c"].into_iter().map(str::to_owned).collect();
+        let found = Found { name: "one".to_owned(), print: 1, seconds: 0.5, ended: true, failed };
+        let lines = lines(&[(&fault, &found)]);
+        let rows: Vec<Vec<String>> = lines
+            .lines()
+            .filter_map(|line| line.strip_prefix("row\tfaults\t"))
+            .map(|row| row.split('\t').map(str::to_owned).collect())
+            .collect();
+        assert_eq!(last(&rows, "one"), ["a::b", "c"]);
+        assert_eq!(last(&rows, "two"), Vec::<String>::new());
+    }
 }

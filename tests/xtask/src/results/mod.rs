@@ -150,6 +150,13 @@ fn list() -> Outcome {
     Ok(())
 }
 
+/// The rows of a table in the last result of a command, without the names of its columns.
+pub(crate) fn table(source: &str, table: &str) -> Outcome<Vec<Vec<String>>> {
+    let source = SOURCES.iter().find(|one| one.name == source);
+    let kept = source.map_or(Ok(None), Source::kept)?;
+    Ok(kept.iter().flat_map(|kept| kept.table(table).skip(1)).map(<[String]>::to_vec).collect())
+}
+
 /// The commands whose last results depend on one of these files, as they were last given.
 pub(crate) fn depending_on(files: &[String]) -> Outcome<Vec<Vec<String>>> {
     let mut commands = Vec::new();

@@ -30,7 +30,7 @@ const BENCHMARKS: [&str; 6] =
 const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
 
 /// Of several with an argument of a call, the last one is its source.
-pub(super) const SOURCES: [Source; 24] = [
+pub(super) const SOURCES: [Source; 25] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -141,6 +141,13 @@ pub(super) const SOURCES: [Source; 24] = [
         with: Some("--all"),
         about: "every order of events among two clients and three masters, up to a bound",
         depends: &["core/src", "tests/search/src"],
+    },
+    Source {
+        name: "faults",
+        program: "faults",
+        with: None,
+        about: "known faults in the code, each of which a test must find",
+        depends: &["core", "tests/search", "tests/mutants"],
     },
     Source {
         name: "loom",
