@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 use std::path::Path;
 use std::process::Stdio;
@@ -23,6 +24,22 @@ pub(crate) enum State {
     /// It does not compile.
     Broken,
 }
+
+impl State {
+    const ALL: [(Self, char); 4] =
+        [(Self::On(Level::Smallest), 's'), (Self::On(Level::Body), 'b'), (Self::Fixed, 'f'), (Self::Broken, 'x')];
+
+    fn letter(self) -> char {
+        Self::ALL.iter().find(|(state, _)| *state == self).map_or('?', |(_, letter)| *letter)
+    }
+
+    fn of_letter(letter: char) -> Option<Self> {
+        Self::ALL.iter().find(|(_, of)| *of == letter).map(|(state, _)| *state)
+    }
+}
+
+/// The file with the states of the last build, which takes a minute to find.
+const STATES: &str = "states.txt";
 
 /// The core is checked this often at most. Each time, the compiler finds errors that earlier ones
 /// have kept from it.
@@ -52,6 +69,8 @@ pub(crate) struct Build<'a> {
     root: &'a Path,
     copy: &'a Copy,
     changes: &'a [Change],
+    /// Of the changes and of the sources.
+    pub(crate) print: u64,
     pub(crate) states: Vec<State>,
     /// Functions that constants use.
     kept: BTreeSet<String>,
@@ -59,9 +78,19 @@ pub(crate) struct Build<'a> {
 
 impl<'a> Build<'a> {
     /// With the states of an earlier build of the same sources, if there was one.
-    pub(crate) fn of(root: &'a Path, copy: &'a Copy, changes: &'a [Change]) -> Self {
+    pub(crate) fn of(root: &'a Path, copy: &'a Copy, changes: &'a [Change]) -> Outcome<Self> {
+        let mut print = DefaultHasher::new();
+        changes.iter().for_each(|change| change.print(copy.sources).hash(&mut print));
         let states = vec![State::On(Level::Smallest); changes.len()];
-        Self { root, copy, changes, states, kept: BTreeSet::new() }
+        let mut build = Self { root, copy, changes, print: print.finish(), states, kept: BTreeSet::new() };
+        if let Ok(text) = fs::read_to_string(copy.place.join(STATES)) {
+            build.resume(&text);
+        }
+        Ok(build)
+    }
+
+    pub(crate) const fn sources(&self) -> u64 {
+        self.copy.sources
     }
 
     /// Writes all changes into the copy, until the core compiles.
@@ -70,7 +99,7 @@ impl<'a> Build<'a> {
             let marks = self.write()?;
             let errors = self.check()?;
             if errors.is_empty() {
-                return Ok(());
+                return Ok(fs::write(self.copy.place.join(STATES), self.to_text())?);
             }
             let left = self.states.iter().filter(|state| matches!(state, State::On(_))).count();
             eprintln!("round {round}: {} errors with {left} changes", errors.len());
@@ -93,6 +122,21 @@ impl<'a> Build<'a> {
             }
         }
         Err("there are errors after every round".into())
+    }
+
+    fn to_text(&self) -> String {
+        let states: String = self.states.iter().map(|state| state.letter()).collect();
+        let kept: Vec<_> = self.kept.iter().map(String::as_str).collect();
+        format!("{:016x}\n{states}\n{}\n", self.print, kept.join(" "))
+    }
+
+    fn resume(&mut self, text: &str) {
+        let Some([print, states, kept]) = text.lines().collect::<Vec<_>>().first_chunk::<3>().copied() else { return };
+        let states: Option<Vec<_>> = states.chars().map(State::of_letter).collect();
+        if let Some(states) = states.filter(|_| print == format!("{:016x}", self.print)) {
+            self.states = states;
+            self.kept = kept.split_whitespace().map(str::to_owned).collect();
+        }
     }
 
     /// Writes the sources of the core, and returns where the changes are in each file.

@@ -14,6 +14,8 @@ pub(crate) struct Change {
     pub(crate) range: Range<usize>,
     pub(crate) with: String,
     pub(crate) form: Form,
+    /// Whether cargo-mutants lists it.
+    pub(crate) is_listed: bool,
 }
 
 /// How a change is switched on.
@@ -34,6 +36,11 @@ impl Change {
         let mut print = std::hash::DefaultHasher::new();
         (sources, &self.name, &self.range, &self.with).hash(&mut print);
         print.finish()
+    }
+
+    /// Whether it is the same one, whatever its name.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.file, &self.range, &self.with) == (&other.file, &other.range, &other.with)
     }
 
     /// Numbers changes of the same name.

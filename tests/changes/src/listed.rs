@@ -36,7 +36,6 @@ pub(crate) fn listed(root: &Path, diff: Option<&Path>) -> Outcome<Vec<Change>> {
         }
         changes.push(change(entry, &text).ok_or_else(|| format!("not understood: {entry}"))?);
     }
-    Change::tell_apart(&mut changes);
     Ok(changes)
 }
 
@@ -50,7 +49,7 @@ fn change(entry: &Value, text: &str) -> Option<Change> {
     let line = text.get(..start)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(line..)?.lines().next()?.trim();
     let name = format!("{file}: {what}: {line}");
-    Some(Change { name, file, range, with: entry["replacement"].as_str()?.to_owned(), form })
+    Some(Change { name, file, range, with: entry["replacement"].as_str()?.to_owned(), form, is_listed: true })
 }
 
 /// The place of a line and a column, which counts characters; both begin with one.

@@ -211,7 +211,7 @@ mod tests {
         let start = text.find(from).unwrap();
         let form = if to.is_empty() && from.contains("=>") { ChangeForm::NoArm } else { ChangeForm::Code };
         let (name, file) = (String::new(), String::new());
-        Change { name, file, range: start..start + from.len(), with: to.to_owned(), form }
+        Change { name, file, range: start..start + from.len(), with: to.to_owned(), form, is_listed: true }
     }
 
     fn written(text: &str, changes: &[Change], level: Level) -> String {

@@ -19,13 +19,14 @@ Tools for contributors.
 cargo xtask check [STEP ...]       runs every check that a change must pass, or the named steps
 cargo xtask check --list           lists the steps
 cargo xtask bench [SCENARIO ...]   measures locks on real servers; bench --help lists the scenarios
+cargo xtask changes [--only TEXT]  changes the core in thousands of small ways; a test must fail for each
 cargo xtask faults [--only NAME]   applies known faults to a copy; a test must fail for each
 cargo xtask results                lists the last results that are kept, with those that are too old
 cargo xtask search [SCENARIO]      searches every state of a scenario; without one, lists them
 cargo xtask servers COMMAND        fetches servers of other versions and runs the tests on them
 cargo xtask PROGRAM [ARGUMENT ...] runs one of the programs below
 
-bench, faults, results, search, servers, chaos, failover and replacing take --help.
+bench, changes, faults, results, search, servers, chaos, failover and replacing take --help.
 
 Programs:";
 

@@ -43,7 +43,7 @@ const FAILOVERS: [&str; 5] = [CLIENTS[0], CLIENTS[1], CLIENTS[2], "tests/src/cha
 const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
 
 /// Of several with an argument of a call, the last one is its source.
-const SOURCES: [Source; 16] = [
+const SOURCES: [Source; 17] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -154,6 +154,13 @@ const SOURCES: [Source; 16] = [
         with: None,
         about: "what fencing, the restart guard and healing cost",
         depends: &CLIENTS,
+    },
+    Source {
+        name: "changes",
+        program: "changes",
+        with: None,
+        about: "small changes of the core, each of which a test must notice",
+        depends: &["core/src", "core/tests", "core/sim/tests", "tests/changes"],
     },
     Source {
         name: "supervision",
