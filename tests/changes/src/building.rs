@@ -26,8 +26,12 @@ pub(crate) enum State {
 }
 
 impl State {
-    const ALL: [(Self, char); 4] =
-        [(Self::On(Level::Smallest), 's'), (Self::On(Level::Body), 'b'), (Self::Fixed, 'f'), (Self::Broken, 'x')];
+    const ALL: [(Self, char); 4] = [
+        (Self::On(Level::Smallest), 's'),
+        (Self::On(Level::Body), 'b'),
+        (Self::Fixed, 'f'),
+        (Self::Broken, 'x'),
+    ];
 
     fn letter(self) -> char {
         Self::ALL.iter().find(|(state, _)| *state == self).map_or('?', |(_, letter)| *letter)
@@ -131,7 +135,9 @@ impl<'a> Build<'a> {
     }
 
     fn resume(&mut self, text: &str) {
-        let Some([print, states, kept]) = text.lines().collect::<Vec<_>>().first_chunk::<3>().copied() else { return };
+        let Some([print, states, kept]) = text.lines().collect::<Vec<_>>().first_chunk::<3>().copied() else {
+            return;
+        };
         let states: Option<Vec<_>> = states.chars().map(State::of_letter).collect();
         if let Some(states) = states.filter(|_| print == format!("{:016x}", self.print)) {
             self.states = states;
@@ -145,7 +151,13 @@ impl<'a> Build<'a> {
         let mut parts = String::from("&[\n");
         let mut files = Vec::new();
         list(&self.root.join("core/src"), &mut files)?;
-        files.extend(SENDERS.map(|name| self.root.join(name)).into_iter().filter(|path| !files.contains(path)).collect::<Vec<_>>());
+        files.extend(
+            SENDERS
+                .map(|name| self.root.join(name))
+                .into_iter()
+                .filter(|path| !files.contains(path))
+                .collect::<Vec<_>>(),
+        );
         for path in files {
             let name = path.strip_prefix(self.root)?.to_string_lossy().into_owned();
             let original = fs::read_to_string(&path)?;
@@ -175,7 +187,8 @@ impl<'a> Build<'a> {
         self.copy.write(SWITCH, include_bytes!("switch.rs"))?;
         self.copy.write("core/src/switch_scripts.in", (parts + "]\n").as_bytes())?;
         let manifest = fs::read_to_string(self.root.join("core/Cargo.toml"))?;
-        let manifest = manifest.replacen("[dependencies]\n", "[dependencies]\nsha1_smol.workspace = true\n", 1);
+        let manifest =
+            manifest.replacen("[dependencies]\n", "[dependencies]\nsha1_smol.workspace = true\n", 1);
         self.copy.write("core/Cargo.toml", manifest.as_bytes())?;
         Ok(marks)
     }
@@ -197,7 +210,12 @@ impl<'a> Build<'a> {
     }
 
     /// Adds the changes that an error points at, with whether they cannot be switched at all.
-    fn blame(&self, error: &Value, marks: &BTreeMap<String, Vec<Mark>>, outcomes: &mut BTreeMap<usize, bool>) {
+    fn blame(
+        &self,
+        error: &Value,
+        marks: &BTreeMap<String, Vec<Mark>>,
+        outcomes: &mut BTreeMap<usize, bool>,
+    ) {
         let called = not_const(error);
         if called.is_some_and(|name| name != "on") {
             return;
@@ -212,7 +230,13 @@ impl<'a> Build<'a> {
             let smallest = |part: fn(&Mark) -> &Range<usize>| {
                 let is_around = |mark: &&Mark| part(mark).start <= start && end <= part(mark).end;
                 let length = marks.iter().filter(is_around).map(|mark| part(mark).len()).min()?;
-                Some(marks.iter().filter(is_around).filter(|mark| part(mark).len() == length).collect::<Vec<_>>())
+                Some(
+                    marks
+                        .iter()
+                        .filter(is_around)
+                        .filter(|mark| part(mark).len() == length)
+                        .collect::<Vec<_>>(),
+                )
             };
             if let Some(those) = smallest(|mark| &mark.changed).or_else(|| smallest(|mark| &mark.whole)) {
                 outcomes.extend(those.iter().map(|mark| (mark.change - 1, called.is_some())));

@@ -8,8 +8,8 @@ use std::process::Command;
 use crate::Outcome;
 
 /// The folders from which the judges are built.
-const SOURCES: [&str; 6] =
-    ["core/", "tests/src/", "tests/shared/", "tests/tests/claims", "tests/tests/differential", "tests/changes/src"];
+const SOURCES: [&str; 5] =
+    ["core/", "tests/src/", "tests/shared/", "tests/tests/claims", "tests/tests/differential"];
 
 pub(crate) struct Copy {
     /// The copied tree is in it, and what is built from that.
@@ -61,7 +61,9 @@ impl Copy {
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.args(arguments).arg("--message-format=json").current_dir(self.tree());
-        cargo.env("CARGO_TARGET_DIR", self.place.join("build")).env("RUSTFLAGS", "--cap-lints=allow -Awarnings");
+        cargo
+            .env("CARGO_TARGET_DIR", self.place.join("build"))
+            .env("RUSTFLAGS", "--cap-lints=allow -Awarnings");
         cargo
     }
 

@@ -11,10 +11,9 @@ use crate::change::{Change, Form};
 use crate::judges::{AT_ONCE, Ended, Judges};
 use crate::results::{Found, Results, Verdict};
 
-/// Tests that take longer do not judge: a change that survives would cost minutes.
-const LONGEST_TEST: Duration = Duration::from_secs(1);
-/// The tests of a change run in groups, the quickest first: those that take at most this long.
-const TIERS: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), LONGEST_TEST];
+/// The tests of a change run in groups, the quickest first: those that take at most this long, and
+/// then the others.
+const TIERS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(300)];
 /// How many tests run before the others, because they have noticed most changes of the same file;
 /// and how many because they reach the fewest changes.
 const LEARNED: usize = 8;
@@ -37,15 +36,24 @@ impl Learned {
 }
 
 /// Judges these changes, and notes each result at once.
-pub(crate) fn judge(all: &[Change], which: &[usize], judges: &Judges, sources: u64, results: &mut Results) -> Outcome {
+pub(crate) fn judge(
+    all: &[Change],
+    which: &[usize],
+    judges: &Judges,
+    sources: u64,
+    results: &mut Results,
+) -> Outcome {
     let mut learned = Learned::default();
     for change in all {
         if let Some(found) = results.of(change, sources) {
             learned.note(&change.file, found);
         }
     }
-    let left: Vec<_> =
-        which.iter().copied().filter(|at| all.get(*at).is_some_and(|it| results.of(it, sources).is_none())).collect();
+    let left: Vec<_> = which
+        .iter()
+        .copied()
+        .filter(|at| all.get(*at).is_some_and(|it| results.of(it, sources).is_none()))
+        .collect();
     eprintln!("judging {} changes; {} are known", left.len(), which.len() - left.len());
     let shared = Mutex::new((left.into_iter(), learned, results));
     let work = || -> Result<(), String> {
@@ -55,7 +63,8 @@ pub(crate) fn judge(all: &[Change], which: &[usize], judges: &Judges, sources: u
             let change = all.get(at).ok_or("a change")?;
             let groups = groups(number(at), change, judges, &guard.1);
             drop(guard);
-            let found = one(number(at), change, judges, &groups, sources).map_err(|error| error.to_string())?;
+            let found =
+                one(number(at), change, judges, &groups, sources).map_err(|error| error.to_string())?;
             let mut guard = shared.lock().map_err(|error| error.to_string())?;
             println!("{:8} {:5.1} s  {}", found.verdict.word(), found.seconds, change.name);
             guard.1.note(&change.file, &found);
@@ -73,10 +82,11 @@ pub(crate) fn judge(all: &[Change], which: &[usize], judges: &Judges, sources: u
 fn groups(number: usize, change: &Change, judges: &Judges, learned: &Learned) -> Vec<Vec<usize>> {
     let is_script = matches!(change.form, Form::Script(..));
     let mut left: Vec<_> = judges.tests.iter().enumerate().collect();
-    left.retain(|(_, test)| test.reached.contains(&number) && test.time <= LONGEST_TEST && (test.is_real() || !is_script));
+    left.retain(|(_, test)| test.reached.contains(&number) && (test.is_real() || !is_script));
     // Most specific first.
     left.sort_by_key(|(_, test)| (test.time > TIERS[0], test.reached.len()));
-    let mut by_success: Vec<_> = left.iter().map(|(at, test)| (learned.times(&change.file, &test.name), *at)).collect();
+    let mut by_success: Vec<_> =
+        left.iter().map(|(at, test)| (learned.times(&change.file, &test.name), *at)).collect();
     by_success.retain(|(times, _)| *times > 0);
     by_success.sort_by_key(|(times, _)| std::cmp::Reverse(*times));
     let closest = left.iter().take(CLOSEST).map(|(at, _)| *at);
@@ -92,14 +102,23 @@ fn groups(number: usize, change: &Change, judges: &Judges, learned: &Learned) ->
     groups.into_values().collect()
 }
 
-fn one(number: usize, change: &Change, judges: &Judges, groups: &[Vec<usize>], sources: u64) -> Outcome<Found> {
+fn one(
+    number: usize,
+    change: &Change,
+    judges: &Judges,
+    groups: &[Vec<usize>],
+    sources: u64,
+) -> Outcome<Found> {
     let start = Instant::now();
     let (mut verdict, mut by) = (Verdict::Survives, String::new());
     for group in groups {
         match judges.run(number, group)? {
             Ended::Well => continue,
             Ended::Failed(test) => (verdict, by) = (Verdict::Caught, test),
-            Ended::Never => (verdict, by) = (Verdict::Never, group.first().map_or("", |test| judges.name(*test)).to_owned()),
+            Ended::Never => {
+                (verdict, by) =
+                    (Verdict::Never, group.first().map_or("", |test| judges.name(*test)).to_owned())
+            }
         }
         break;
     }

@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::Outcome;
 use crate::change::{Change, Form};
 
-const INSTALL: &str = "cargo-mutants lists the changes, and is not installed: cargo install --locked cargo-mutants";
+const INSTALL: &str =
+    "cargo-mutants lists the changes, and is not installed: cargo install --locked cargo-mutants";
 
 /// Lists the changes of the files that `.cargo/mutants.toml` names; with a diff, only those that it
 /// touches.
@@ -26,7 +27,8 @@ pub(crate) fn listed(root: &Path, diff: Option<&Path>) -> Outcome<Vec<Change>> {
         return Err(if error.contains("no such command") { INSTALL.into() } else { error.into() });
     }
     // Without anything to list it says so in words.
-    let list = if said.stdout.starts_with(b"[") { serde_json::from_slice(&said.stdout)? } else { Value::Null };
+    let list =
+        if said.stdout.starts_with(b"[") { serde_json::from_slice(&said.stdout)? } else { Value::Null };
     let mut changes = Vec::new();
     let (mut file, mut text) = (String::new(), String::new());
     for entry in list.as_array().into_iter().flatten() {

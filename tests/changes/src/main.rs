@@ -63,7 +63,10 @@ fn run() -> Outcome {
     let on: Vec<_> = wanted.iter().copied().filter(is_on).collect();
     judging::judge(&changes, &on, &judges, copy.sources, &mut results)?;
     let reasons = std::fs::read_to_string(root.join("tests/changes/survivors.tsv"))?;
-    report::report(&report::Judged { changes: &changes, wanted: &wanted, build: &build, results: &results }, &reasons)
+    report::report(
+        &report::Judged { changes: &changes, wanted: &wanted, build: &build, results: &results },
+        &reasons,
+    )
 }
 
 /// Every change, of all kinds.

@@ -91,7 +91,9 @@ fn diff_of(root: &Path, of: &str) -> Outcome<Vec<u8>> {
     }
     let said = Command::new("git").args(["diff", of, "--", "core/src"]).current_dir(root).output()?;
     if !said.status.success() {
-        return Err(format!("{of} is no file and no commit: {}", String::from_utf8_lossy(&said.stderr)).into());
+        return Err(
+            format!("{of} is no file and no commit: {}", String::from_utf8_lossy(&said.stderr)).into()
+        );
     }
     Ok(said.stdout)
 }

@@ -35,7 +35,9 @@ pub(crate) fn report(judged: &Judged<'_>, reasons: &str) -> Outcome {
     let mut figures = Figures::default();
     let mut complaints = Vec::new();
     for at in judged.wanted {
-        let (Some(change), Some(state)) = (judged.changes.get(*at), judged.build.states.get(*at)) else { continue };
+        let (Some(change), Some(state)) = (judged.changes.get(*at), judged.build.states.get(*at)) else {
+            continue;
+        };
         let reason = reasons.get(change.name.as_str());
         match (state, judged.results.of(change, judged.build.sources())) {
             (State::Broken, _) => figures.broken += 1,
@@ -70,7 +72,11 @@ pub(crate) fn report(judged: &Judged<'_>, reasons: &str) -> Outcome {
             std::fs::write(file, text)?;
         }
     }
-    if complaints.is_empty() { Ok(()) } else { Err(format!("{} complaints, see above", complaints.len()).into()) }
+    if complaints.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} complaints, see above", complaints.len()).into())
+    }
 }
 
 impl Figures {

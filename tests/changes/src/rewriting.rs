@@ -74,7 +74,9 @@ impl<'a> Rewriting<'a> {
             other => other.map(|it| it.keyword.start),
         };
         let wraps = match change.form {
-            ChangeForm::NoArm if level == Level::Smallest => self.never(number, change).ok_or(Fixed::NoPlace)?,
+            ChangeForm::NoArm if level == Level::Smallest => {
+                self.never(number, change).ok_or(Fixed::NoPlace)?
+            }
             _ => vec![self.beside(number, change, level)?],
         };
         self.wraps.extend(wraps);
@@ -101,7 +103,8 @@ impl<'a> Rewriting<'a> {
         let before = format!("{word}!{}{more}", on(number));
         let guard = Wrap { range, changed: 0..before.len(), before, after, change: number };
         // If the other arms are not enough, the compiler's error is about the whole `match`.
-        let whole = Wrap { range: arm.of.clone(), before: String::new(), after: "", change: number, changed: 0..0 };
+        let whole =
+            Wrap { range: arm.of.clone(), before: String::new(), after: "", change: number, changed: 0..0 };
         Some(vec![whole, guard])
     }
 
@@ -311,7 +314,8 @@ mod tests {
         let mut rewriting = Rewriting::of(text).unwrap();
         rewriting.add(0, &change(text, "==", "!="), Level::Smallest, &BTreeSet::new()).unwrap();
         rewriting.call(&["script.text"]);
-        let expected = "fn f() -> bool { if crate::switch::on(0) {a != script.text} else {a == script.text()} }";
+        let expected =
+            "fn f() -> bool { if crate::switch::on(0) {a != script.text} else {a == script.text()} }";
         assert_eq!(rewriting.write().0, expected);
     }
 }

@@ -35,8 +35,20 @@ const OPERATORS: [(&str, &str); 18] = [
 
 /// The beginnings of lines that cannot be left out: the script would not be a script without them.
 const KEPT: [&str; 14] = [
-    "local ", "function ", "for ", "while ", "repeat", "until ", "else", "elseif ", "end", "and ", "or ", "return ",
-    "return", "--",
+    "local ",
+    "function ",
+    "for ",
+    "while ",
+    "repeat",
+    "until ",
+    "else",
+    "elseif ",
+    "end",
+    "and ",
+    "or ",
+    "return ",
+    "return",
+    "--",
 ];
 
 /// A part of a script's text in a source file.
@@ -47,7 +59,8 @@ struct Literal {
 
 /// Lists the changes of all scripts.
 pub(crate) fn listed(root: &Path) -> Outcome<Vec<Change>> {
-    let mut names: Vec<_> = fs::read_dir(root.join(FOLDER))?.map(|entry| Ok(entry?.file_name())).collect::<Outcome<_>>()?;
+    let mut names: Vec<_> =
+        fs::read_dir(root.join(FOLDER))?.map(|entry| Ok(entry?.file_name())).collect::<Outcome<_>>()?;
     names.sort();
     let mut changes = Vec::new();
     for name in names {
@@ -80,7 +93,8 @@ fn change(file: &str, text: &str, literal: &Literal, range: Range<usize>, with: 
     let form = form(text, literal, &range, with)?;
     let start = text.get(..range.start)?.rfind('\n').map_or(0, |end| end + 1);
     let end = range.end + text.get(range.end..)?.find('\n')?;
-    let (line, changed) = (text.get(start..end)?, [text.get(start..range.start)?, with, text.get(range.end..end)?].concat());
+    let (line, changed) =
+        (text.get(start..end)?, [text.get(start..range.start)?, with, text.get(range.end..end)?].concat());
     let (line, changed) = (line.trim(), changed.trim());
     let name = match changed {
         "" => format!("{file}: script without: {line}"),
@@ -152,13 +166,20 @@ fn edits(text: &str, literal: &Literal) -> Vec<(Range<usize>, String)> {
 
 /// Whether a line is a statement of its own.
 fn may_be_left_out(line: &str, next: &str) -> bool {
-    let count = |word: &str| line.split(|char: char| !char.is_alphanumeric()).filter(|it| *it == word).count();
+    let count =
+        |word: &str| line.split(|char: char| !char.is_alphanumeric()).filter(|it| *it == word).count();
     let opened = count("then") + count("do") + count("function");
     let balanced = [('(', ')'), ('{', '}'), ('[', ']')];
-    let is_balanced = balanced.iter().all(|(open, close)| line.matches(*open).count() == line.matches(*close).count());
+    let is_balanced =
+        balanced.iter().all(|(open, close)| line.matches(*open).count() == line.matches(*close).count());
     let goes_on = ["and ", "or ", ".. "].iter().any(|word| next.starts_with(word));
     let is_kept = KEPT.iter().any(|word| line.trim().starts_with(word));
-    !line.trim().is_empty() && !line.contains('\\') && opened == count("end") && is_balanced && !goes_on && !is_kept
+    !line.trim().is_empty()
+        && !line.contains('\\')
+        && opened == count("end")
+        && is_balanced
+        && !goes_on
+        && !is_kept
 }
 
 #[cfg(test)]

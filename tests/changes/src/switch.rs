@@ -1,8 +1,8 @@
 //! Which change is on. Only the copy of the core has this module.
 
-use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 
 /// No change has the number zero.
@@ -13,7 +13,9 @@ static ON: LazyLock<usize> = LazyLock::new(|| {
 
 /// Where the numbers of the changes that are reached are written, each once.
 static REACHED: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("QUORLOCK_REACHED").ok());
-static SEEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+static SEEN: [AtomicBool; 1 << 16] = [const { AtomicBool::new(false) }; 1 << 16];
+/// The scripts whose parts have been written, by their numbers.
+static SCRIPTS: AtomicU64 = AtomicU64::new(0);
 
 /// Whether this change is on.
 #[inline]
@@ -27,8 +29,7 @@ pub fn on(number: usize) -> bool {
 #[cold]
 fn note(number: usize) {
     let Some(path) = &*REACHED else { return };
-    let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if seen.insert(number) {
+    if !SEEN[number].load(Ordering::Relaxed) && !SEEN[number].swap(true, Ordering::Relaxed) {
         let file = OpenOptions::new().create(true).append(true).open(path);
         file.and_then(|mut file| writeln!(file, "{number}")).expect("the file can be written");
     }
@@ -40,7 +41,8 @@ static PARTS: &[(usize, &str, &str)] = include!("switch_scripts.in");
 impl crate::wire::Script {
     /// The text, with the change that is on.
     pub fn text(&self) -> &'static str {
-        if REACHED.is_some() {
+        let own = 1 << self.number;
+        if REACHED.is_some() && SCRIPTS.fetch_or(own, Ordering::Relaxed) & own == 0 {
             PARTS.iter().filter(|(_, from, _)| self.text.contains(from)).for_each(|(number, ..)| note(*number));
         }
         changed(self.text).map_or(self.text, |(text, _)| text)
@@ -54,7 +56,10 @@ impl crate::wire::Script {
 
 fn changed(text: &'static str) -> Option<(&'static str, &'static str)> {
     static KNOWN: Mutex<Vec<(&str, &str, &str)>> = Mutex::new(Vec::new());
-    let (_, from, to) = PARTS.iter().find(|(number, ..)| *number == *ON).filter(|(_, from, _)| text.contains(from))?;
+    static PART: LazyLock<Option<(&str, &str)>> = LazyLock::new(|| {
+        PARTS.iter().find(|(number, ..)| *number == *ON).map(|(_, from, to)| (*from, *to))
+    });
+    let (from, to) = PART.filter(|(from, _)| text.contains(from))?;
     let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some((_, changed, sha1)) = known.iter().find(|(original, ..)| *original == text) {
         return Some((changed, sha1));

@@ -30,7 +30,10 @@ fn change(entry: &str, read: impl Fn(&str) -> Option<String>) -> Outcome<Change>
     let name = lines.next().unwrap_or_default().to_owned();
     let (mut what, mut file, mut original, mut changed) = (Vec::new(), None, Vec::new(), Vec::new());
     for line in lines {
-        match (line.strip_prefix("- ").or(line.strip_prefix('-')), line.strip_prefix("+ ").or(line.strip_prefix('+'))) {
+        match (
+            line.strip_prefix("- ").or(line.strip_prefix('-')),
+            line.strip_prefix("+ ").or(line.strip_prefix('+')),
+        ) {
             (Some(line), _) => original.push(line.trim()),
             (None, Some(line)) => changed.push(line.trim()),
             (None, None) if file.is_none() && line.ends_with(".rs") => file = Some(line.to_owned()),
@@ -81,7 +84,8 @@ fn difference(text: &str, range: Range<usize>, with: &str) -> (Range<usize>, Str
         one.zip(other).take_while(|(one, other)| one == other).map(|(char, _)| char.len_utf8()).sum()
     };
     let front = same(&mut original.chars(), &mut with.chars());
-    let (rest, rest_with) = (original.get(front..).unwrap_or_default(), with.get(front..).unwrap_or_default());
+    let (rest, rest_with) =
+        (original.get(front..).unwrap_or_default(), with.get(front..).unwrap_or_default());
     let back = same(&mut rest.chars().rev(), &mut rest_with.chars().rev());
     let with = rest_with.get(..rest_with.len() - back).unwrap_or_default().to_owned();
     (range.start + front..range.end - back, with)
@@ -104,7 +108,10 @@ mod tests {
     #[test]
     fn a_change_is_the_part_of_a_line_that_differs() {
         let change = read("never\nIt never\ndoes.\ncore/src/a.rs\n- if c > 0 {\n+ if c > 1 {\n").unwrap();
-        assert_eq!((change.name.as_str(), &TEXT[change.range.clone()], change.with.as_str()), ("never", "0", "1"));
+        assert_eq!(
+            (change.name.as_str(), &TEXT[change.range.clone()], change.with.as_str()),
+            ("never", "0", "1")
+        );
         assert_eq!(TEXT.find("0 {"), Some(change.range.start));
     }
 
