@@ -49,7 +49,7 @@ const STATES: &str = "states.txt";
 /// have kept from it.
 const MOST_ROUNDS: usize = 40;
 
-/// The files that send or compare a script's text or its SHA-1: there both are what the switch says.
+/// The files that send or compare a script's text or its SHA-1. There both are what the switch says.
 const SENDERS: [&str; 6] = [
     "core/src/connection/commands.rs",
     "core/src/connection/handshake.rs",
@@ -200,8 +200,8 @@ impl<'a> Build<'a> {
         let messages = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let errors: Vec<_> = messages
             .filter(|message| message["reason"] == "compiler-message")
-            .map(|mut message| message["message"].take())
-            .filter(|message| message["level"] == "error" && message["spans"][0].is_object())
+            .filter_map(|message| message.get("message").cloned())
+            .filter(|message| message["level"] == "error" && message.pointer("/spans/0").is_some())
             .collect();
         if errors.is_empty() && !said.status.success() {
             return Err(String::from_utf8_lossy(&said.stderr).into());

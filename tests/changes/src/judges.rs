@@ -29,6 +29,9 @@ const JUDGES: [(&str, Option<&str>); 10] = [
     ("quorlock-tests", Some("claims")),
     ("quorlock-tests", Some("differential")),
 ];
+/// Where the packages are.
+const FOLDERS: [(&str, &str); 3] =
+    [("quorlock-core", "core"), ("quorlock-sim", "core/sim"), ("quorlock-tests", "tests")];
 /// Those with real servers: only these see the text of a script.
 const REAL: [usize; 2] = [8, 9];
 /// How many processes run at once, and how many tests in each of them.
@@ -184,14 +187,18 @@ fn build(copy: &Copy) -> Outcome<Vec<Judge>> {
 
 fn find(built: &[Value], (package, test): (&str, Option<&str>)) -> Outcome<Judge> {
     let name = format!("{package} {}", test.unwrap_or("(unit tests)"));
+    let folder = FOLDERS.iter().find(|(of, _)| *of == package).map_or(package, |(_, folder)| folder);
+    let manifest = format!("tree/{folder}/Cargo.toml");
     let is_it = |artifact: &&Value| {
-        let id = artifact["package_id"].as_str().unwrap_or_default();
-        let of = id.rsplit('/').next().unwrap_or_default();
-        let is_of = of.contains(&format!("{package}@"))
-            || format!("quorlock-{}", of.split('#').next().unwrap_or_default()) == package;
+        let is_of = artifact["manifest_path"].as_str().is_some_and(|path| path.ends_with(&manifest));
         let target = &artifact["target"];
-        let is_test = test.map_or(target["kind"][0] == "lib", |test| target["name"] == test);
-        is_of && is_test && artifact["executable"].is_string() && artifact["profile"]["test"] == true
+        let is_test = test.map_or(target.pointer("/kind/0").is_some_and(|kind| kind == "lib"), |test| {
+            target["name"] == test
+        });
+        is_of
+            && is_test
+            && artifact["executable"].is_string()
+            && artifact.pointer("/profile/test").is_some_and(|is_test| is_test == true)
     };
     let artifact = built.iter().find(is_it).ok_or_else(|| format!("cargo built no {name}"))?;
     let path = |value: &Value| value.as_str().map(PathBuf::from);

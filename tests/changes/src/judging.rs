@@ -19,6 +19,9 @@ const TIERS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(3
 const LEARNED: usize = 8;
 const CLOSEST: usize = 6;
 
+/// What is noted of a change that no test reaches, in the place of the test that fails.
+const NOT_REACHED: &str = "no test reaches it";
+
 /// How often each test has noticed a change of each file.
 #[derive(Default)]
 pub(crate) struct Learned(BTreeMap<(String, String), usize>);
@@ -110,21 +113,19 @@ fn one(
     sources: u64,
 ) -> Outcome<Found> {
     let start = Instant::now();
-    let (mut verdict, mut by) = (Verdict::Survives, String::new());
+    let mut ended = (Verdict::Survives, if groups.is_empty() { NOT_REACHED } else { "" }.to_owned());
     for group in groups {
         match judges.run(number, group)? {
             Ended::Well => continue,
-            Ended::Failed(test) => (verdict, by) = (Verdict::Caught, test),
+            Ended::Failed(test) => ended = (Verdict::Caught, test),
             Ended::Never => {
-                (verdict, by) =
-                    (Verdict::Never, group.first().map_or("", |test| judges.name(*test)).to_owned())
+                let judge = group.first().map_or("", |test| judges.name(*test));
+                ended = (Verdict::Never, judge.to_owned());
             }
         }
         break;
     }
-    if groups.is_empty() {
-        by = "no test reaches it".to_owned();
-    }
+    let (verdict, by) = ended;
     let (print, seconds) = (change.print(sources), start.elapsed().as_secs_f32());
     Ok(Found { print, verdict, seconds, by, name: change.name.clone() })
 }

@@ -43,8 +43,8 @@ pub(crate) fn listed(root: &Path, diff: Option<&Path>) -> Outcome<Vec<Change>> {
 
 fn change(entry: &Value, text: &str) -> Option<Change> {
     let file = entry["file"].as_str()?.to_owned();
-    let start = offset(text, &entry["span"]["start"])?;
-    let range: Range<usize> = start..offset(text, &entry["span"]["end"])?;
+    let start = offset(text, entry.pointer("/span/start")?)?;
+    let range: Range<usize> = start..offset(text, entry.pointer("/span/end")?)?;
     let form = if entry["genre"] == "MatchArm" { Form::NoArm } else { Form::Code };
     // Its line and column are not part of the name: they change with every edit above.
     let what = entry["name"].as_str()?.splitn(4, ':').nth(3)?.trim();
