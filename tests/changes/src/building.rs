@@ -49,7 +49,7 @@ const STATES: &str = "states.txt";
 /// have kept from it.
 const MOST_ROUNDS: usize = 40;
 
-/// The files that send or compare a script's text or its SHA-1. There both are what the switch says.
+/// The files that send or compare the text or the SHA-1 of a script: what the switch says.
 const SENDERS: [&str; 6] = [
     "core/src/connection/commands.rs",
     "core/src/connection/handshake.rs",
