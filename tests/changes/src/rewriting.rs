@@ -282,6 +282,9 @@ mod tests {
         let text = "fn f() { if let Some(a) = b { g(); } }";
         let expected = "fn f() { if on(0) {if let Ok(a) = b { g(); }} else {if let Some(a) = b { g(); }} }";
         assert_eq!(rewritten(text, "Some(a)", "Ok(a)", Level::Smallest), expected);
+        let text = "fn f() { if a { b } else if let C = d { e } }";
+        let expected = "fn f() { if a { b } else if on(0) {if let D = d { e }} else {if let C = d { e }} }";
+        assert_eq!(rewritten(text, "C", "D", Level::Smallest), expected);
     }
 
     #[test]

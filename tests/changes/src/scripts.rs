@@ -117,21 +117,15 @@ fn literals(text: &str) -> Outcome<Vec<Literal>> {
 }
 
 fn find(tokens: TokenStream, literals: &mut Vec<Literal>) {
-    let mut is_attribute = false;
     for token in tokens {
         match token {
-            TokenTree::Group(group) if !is_attribute => find(group.stream(), literals),
+            TokenTree::Group(group) => find(group.stream(), literals),
             TokenTree::Literal(literal) if literal.to_string().starts_with('"') => {
                 let range = literal.span().byte_range();
                 literals.push(Literal { inner: range.start + 1..range.end - 1 });
             }
-            TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                is_attribute = true;
-                continue;
-            }
             _ => {}
         }
-        is_attribute = false;
     }
 }
 
@@ -208,6 +202,17 @@ mod tests {
             "a.rs: script: return 0\"; => return 1\";",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn only_a_statement_on_a_line_of_its_own_is_left_out() {
+        for line in ["set(held)", "stop = held", "if a then return 1 end", "for i = 1, 2 do set(i) end"] {
+            assert_eq!(may_be_left_out(line, "end"), !line.starts_with("for "), "{line}");
+        }
+        for line in ["if a then", "end", "local a = get()", "a = all('MGET', function(b)", "return {'"] {
+            assert!(!may_be_left_out(line, "end"), "{line}");
+        }
+        assert!(!may_be_left_out("a = b", "  and c".trim()) && !may_be_left_out("return 1", "end"));
     }
 
     #[test]
