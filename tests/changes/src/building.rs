@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::Outcome;
 use crate::change::{Change, Form};
-use crate::copy::{Copy, SWITCH};
+use crate::copy::{Copy, PARTS, SWITCH};
 use crate::rewriting::{Fixed, Level, Mark, Rewriting};
 
 /// Where a change has ended up.
@@ -185,7 +185,7 @@ impl<'a> Build<'a> {
             marks.insert(name, there);
         }
         self.copy.write(SWITCH, include_bytes!("switch.rs"))?;
-        self.copy.write("core/src/switch_scripts.in", (parts + "]\n").as_bytes())?;
+        self.copy.write(PARTS, (parts + "]\n").as_bytes())?;
         let manifest = fs::read_to_string(self.root.join("core/Cargo.toml"))?;
         let manifest =
             manifest.replacen("[dependencies]\n", "[dependencies]\nsha1_smol.workspace = true\n", 1);

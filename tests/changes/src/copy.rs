@@ -75,7 +75,7 @@ impl Copy {
                 self.remove_others(&path, names)?;
             } else {
                 let name = path.strip_prefix(self.tree())?.to_string_lossy().into_owned();
-                if names.binary_search(&name.as_str()).is_err() && name != SWITCH && name != "Cargo.lock" {
+                if names.binary_search(&name.as_str()).is_err() && !OWN.contains(&name.as_str()) {
                     fs::remove_file(&path)?;
                 }
             }
@@ -86,3 +86,7 @@ impl Copy {
 
 /// The module with the switch, which only the copy has.
 pub(crate) const SWITCH: &str = "core/src/switch.rs";
+/// What the switch includes: the changed parts of scripts.
+pub(crate) const PARTS: &str = "core/src/switch_scripts.in";
+/// The files that only the copy has. If one were removed and written again, all would be built again.
+const OWN: [&str; 2] = [SWITCH, PARTS];
