@@ -22,6 +22,7 @@ cargo xtask check [STEP ...]       runs every check that a change must pass, or 
 cargo xtask check --list           lists the steps
 cargo xtask affected [COMMIT]      lists what can notice a change, and with --run runs it
 cargo xtask bench [SCENARIO ...]   measures locks on real servers; bench --help lists the scenarios
+cargo xtask changes [--only TEXT]  changes the core in thousands of small ways; a test must fail for each
 cargo xtask faults [--only NAME]   applies known faults to a copy; a test must fail for each
 cargo xtask loom                   explores all models of hand-written concurrency
 cargo xtask results                lists the last results that are kept, with those that are too old
@@ -30,7 +31,7 @@ cargo xtask search [SCENARIO]      searches every state of a scenario, or of --a
 cargo xtask servers COMMAND        fetches servers of other versions and runs the tests on them
 cargo xtask PROGRAM [ARGUMENT ...] runs one of the programs below
 
-affected, bench, faults, results, search, servers, chaos, failover and replacing take --help.
+affected, bench, changes, faults, results, search, servers, chaos, failover and replacing take --help.
 
 Programs:";
 

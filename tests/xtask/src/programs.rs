@@ -79,12 +79,14 @@ pub(crate) const ALL: [Program; 12] = [
 ];
 
 const BENCH: [&str; 8] = [TESTS[0], TESTS[1], TESTS[2], TESTS[3], "--features", "peers", TESTS[4], "bench"];
+const CHANGES: [&str; 4] = ["run", "--quiet", "-p", "quorlock-changes"];
 const SEARCH: [&str; 4] = ["run", "--release", "-p", "quorlock-search"];
 
 /// Runs a program, by its name, with its arguments. What it finds is kept if it says so.
 pub(crate) fn run(name: &str, arguments: &[&str]) -> Outcome {
     let words: &[&str] = match name {
         "bench" => &BENCH,
+        "changes" => &CHANGES,
         "search" => &SEARCH,
         "servers" => &[],
         _ => match ALL.iter().find(|program| program.name == name) {

@@ -30,7 +30,7 @@ const BENCHMARKS: [&str; 6] =
 const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
 
 /// Of several with an argument of a call, the last one is its source.
-pub(super) const SOURCES: [Source; 25] = [
+pub(super) const SOURCES: [Source; 26] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -148,6 +148,13 @@ pub(super) const SOURCES: [Source; 25] = [
         with: None,
         about: "known faults in the code, each of which a test must find",
         depends: &["core", "tests/search", "tests/mutants"],
+    },
+    Source {
+        name: "changes",
+        program: "changes",
+        with: None,
+        about: "small changes of the core, each of which a test must notice",
+        depends: &["core/src", "core/tests", "core/sim/tests", "tests/changes"],
     },
     Source {
         name: "loom",
