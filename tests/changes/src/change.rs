@@ -43,6 +43,11 @@ impl Change {
         (&self.file, &self.range, &self.with) == (&other.file, &other.range, &other.with)
     }
 
+    /// Whether it is written by hand: the names of all others begin with their files.
+    pub(crate) fn is_written(&self) -> bool {
+        !self.name.starts_with(&self.file)
+    }
+
     /// Numbers changes of the same name.
     pub(crate) fn tell_apart(changes: &mut [Self]) {
         let mut seen = BTreeMap::<String, usize>::new();

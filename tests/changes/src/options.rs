@@ -13,6 +13,7 @@ must fail; tests/changes/survivors.tsv says why no test has to notice some of th
 
 cargo xtask changes                 all changes; continues where it was interrupted
 cargo xtask changes --only TEXT     those whose names contain a text, such as a file's path
+cargo xtask changes --written       those that are written by hand, in tests/changes/changes.txt
 cargo xtask changes --in DIFF       those in lines that a file with a diff touches
 cargo xtask changes --in COMMIT     those in lines that have changed since a commit
 cargo xtask changes --shard K/N     a part
@@ -28,6 +29,7 @@ pub(crate) enum Wish {
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) list: bool,
+    written: bool,
     only: Option<String>,
     within: Option<String>,
     shard: Option<(usize, usize)>,
@@ -40,6 +42,7 @@ pub(crate) fn read() -> Outcome<Wish> {
         let mut value = || words.next().ok_or_else(|| format!("{word} takes a value"));
         match word.as_str() {
             "--list" => options.list = true,
+            "--written" => options.written = true,
             "--only" => options.only = Some(value()?),
             "--in" => options.within = Some(value()?),
             "--shard" => options.shard = Some(shard(&value()?)?),
@@ -64,6 +67,9 @@ impl Options {
         let mut wanted: Vec<_> = changes.iter().enumerate().collect();
         if let Some(text) = &self.only {
             wanted.retain(|(_, change)| change.name.contains(text.as_str()));
+        }
+        if self.written {
+            wanted.retain(|(_, change)| change.is_written());
         }
         if let Some(of) = &self.within {
             let diff = target.join("changes/in.diff");
