@@ -88,5 +88,6 @@ impl Copy {
 pub(crate) const SWITCH: &str = "core/src/switch.rs";
 /// What the switch includes: the changed parts of scripts.
 pub(crate) const PARTS: &str = "core/src/switch_scripts.in";
-/// The files that only the copy has. If one were removed and written again, all would be built again.
+/// The files that only the copy has. If one were removed and written again, all would be built
+/// again.
 const OWN: [&str; 2] = [SWITCH, PARTS];

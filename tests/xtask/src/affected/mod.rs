@@ -50,7 +50,7 @@ pub(crate) fn run(options: &[&str]) -> Outcome {
     };
     let changed = changed(commit)?;
     println!("{} changed files since {commit}", changed.len());
-    let (groups, unknown) = noticed(&changed)?;
+    let (groups, unknown) = noticed(&changed, commit)?;
     for Group { heading, commands } in &groups {
         println!("\n{heading}:");
         commands.iter().for_each(|words| println!("  cargo {}", words.join(" ")));
@@ -71,7 +71,7 @@ fn changed(commit: &str) -> Outcome<Vec<String>> {
 }
 
 /// What notices changes of these files, and the files of which that cannot be told.
-fn noticed(changed: &[String]) -> Outcome<(Vec<Group>, Vec<String>)> {
+fn noticed(changed: &[String], commit: &str) -> Outcome<(Vec<Group>, Vec<String>)> {
     let all = packages::all(&files()?)?;
     let (mut tests, mut steps) = (BTreeSet::new(), BTreeSet::new());
     let mut unknown = Vec::new();
@@ -97,9 +97,17 @@ fn noticed(changed: &[String]) -> Outcome<(Vec<Group>, Vec<String>)> {
         },
         Group { heading: "Tests", commands: tests },
         Group { heading: "Known faults", commands: faults::of(changed)?.iter().map(only).collect() },
+        Group { heading: "Small changes of the core", commands: changes(changed, commit) },
         Group { heading: "What measures or proves", commands: results::depending_on(changed)? },
     ];
     Ok((groups.into_iter().filter(|group| !group.commands.is_empty()).collect(), unknown))
+}
+
+/// The changes of lines of the core that have changed since a commit.
+fn changes(changed: &[String], commit: &str) -> Vec<Vec<String>> {
+    let is_of_the_core = |file: &String| file.starts_with("core/src/") && file.ends_with(".rs");
+    let command = ["xtask", "changes", "--in", commit].map(str::to_owned).to_vec();
+    if changed.iter().any(is_of_the_core) { vec![command] } else { Vec::new() }
 }
 
 /// Runs all commands, also behind one that fails.
