@@ -103,11 +103,19 @@ fn noticed(changed: &[String], commit: &str) -> Outcome<(Vec<Group>, Vec<String>
     Ok((groups.into_iter().filter(|group| !group.commands.is_empty()).collect(), unknown))
 }
 
-/// The changes of lines of the core that have changed since a commit.
+/// The changes of lines of the core that have changed since a commit, and those that are written by
+/// hand if their list has.
 fn changes(changed: &[String], commit: &str) -> Vec<Vec<String>> {
     let is_of_the_core = |file: &String| file.starts_with("core/src/") && file.ends_with(".rs");
-    let command = ["xtask", "changes", "--in", commit].map(str::to_owned).to_vec();
-    if changed.iter().any(is_of_the_core) { vec![command] } else { Vec::new() }
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let mut commands = Vec::new();
+    if changed.iter().any(is_of_the_core) {
+        commands.push(words(&["xtask", "changes", "--in", commit]));
+    }
+    if changed.iter().any(|file| file == "tests/changes/changes.txt") {
+        commands.push(words(&["xtask", "changes", "--written"]));
+    }
+    commands
 }
 
 /// Runs all commands, also behind one that fails.

@@ -72,13 +72,11 @@ pub(crate) fn run(options: &[&str]) -> Outcome {
 
 /// The faults that change one of these files, or are in one of them.
 pub(crate) fn of(files: &[String]) -> Outcome<Vec<String>> {
-    let touched: Vec<_> = Fault::all()?
-        .into_iter()
-        .filter(|fault| fault.files().any(|file| files.iter().any(|one| one == file)))
-        .map(|fault| fault.name)
-        .collect();
-    let named = files.iter().filter_map(|file| in_file(file)).map(str::to_owned);
-    Ok(named.chain(touched).collect::<BTreeSet<_>>().into_iter().collect())
+    let touches = |fault: &Fault| {
+        let is_in = files.iter().any(|file| in_file(file) == Some(&fault.name));
+        is_in || fault.files().any(|file| files.iter().any(|one| one == file))
+    };
+    Ok(Fault::all()?.into_iter().filter(touches).map(|fault| fault.name).collect())
 }
 
 /// The fault that is in this file.
