@@ -64,6 +64,11 @@ fn what_waits_for_the_next_connection_is_answered_if_the_draining_one_is_slow_bu
         alone.submit(Action::Acquire, number);
     }
     alone.written();
+    alone.pass(ms(40));
+    alone.hear(b"+OK\r\n");
+    // The others are overdue, so only the silence of the master still counts.
+    alone.pass(ms(10));
+    assert_eq!(alone.rounds(), [1, 2, 3, 4]);
     let Alone { connection, answers, now } = &mut alone;
     connection.renew(1, *now, answers);
     alone.submit(Action::Acquire, 5);
@@ -71,9 +76,9 @@ fn what_waits_for_the_next_connection_is_answered_if_the_draining_one_is_slow_bu
         alone.pass(ms(20));
         alone.hear(b"+OK\r\n");
     }
-    assert_eq!(alone.rounds(), [1, 2]);
+    assert!(!alone.rounds().contains(&5));
     alone.pass(ms(10));
-    assert_eq!(alone.rounds(), [1, 2, 3, 4, 5]);
+    assert!(alone.rounds().contains(&5));
 }
 
 #[test]
