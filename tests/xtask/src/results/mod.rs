@@ -28,6 +28,10 @@ const FILE: &str = "QUORLOCK_RESULTS";
 const PAGE: &str = "tests/results/README.md";
 const PICTURE: &str = "tests/results/benchmarks.svg";
 
+/// What cannot change a result, in the words of Git: the core's own tests, and pages.
+const NOT_THESE: [&str; 3] =
+    [":(exclude,glob)core/**/*tests.rs", ":(exclude,glob)core/**/tests/**", ":(exclude)core/src/guide.rs"];
+
 /// A place for what this command finds, if that is kept: the program is told of it.
 pub(crate) struct Run {
     source: &'static Source,
@@ -116,7 +120,7 @@ impl Source {
     fn later_changes(&self, kept: &Kept) -> Outcome<Vec<String>> {
         let commit = kept.commit.strip_suffix(CHANGED).unwrap_or(&kept.commit);
         let range = format!("{commit}..HEAD");
-        let words = [&["log", "--format=%h %s", &range, "--"][..], self.depends].concat();
+        let words = [&["log", "--format=%h %s", &range, "--"][..], self.depends, &NOT_THESE].concat();
         Ok(read(&mut program("git", &words))?.lines().map(str::to_owned).collect())
     }
 }
