@@ -48,6 +48,13 @@ fn the_timeout_of_a_request_starts_when_it_is_written() {
         port.tick();
         port.sleep();
     });
+    // Three quarters of the default, and more than a second look would wait for.
+    (0..3).for_each(|master| driver.hush(master, true));
+    for _ in 0..3 {
+        driver.pass(ms(50));
+        driver.turn();
+    }
+    (0..3).for_each(|master| driver.hush(master, false));
     outcome(&driver, release).unwrap();
     driver.end();
 }
