@@ -3,6 +3,7 @@
 
 mod affected;
 mod check;
+mod digests;
 mod faults;
 mod loom;
 mod process;
@@ -23,6 +24,7 @@ cargo xtask check --list           lists the steps
 cargo xtask affected [COMMIT]      lists what can notice a change, and with --run runs it
 cargo xtask bench [SCENARIO ...]   measures locks on real servers; bench --help lists the scenarios
 cargo xtask changes [--only TEXT]  changes the core in thousands of small ways; a test must fail for each
+cargo xtask digests                writes the SHA-1 of each script whose text has changed
 cargo xtask faults [--only NAME]   applies known faults to a copy; a test must fail for each
 cargo xtask loom                   explores all models of hand-written concurrency
 cargo xtask results                lists the last results that are kept, with those that are too old
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["check", steps @ ..] => check::run(steps),
         ["affected", options @ ..] => affected::run(options),
+        ["digests", options @ ..] => digests::run(options),
         ["faults", options @ ..] => faults::run(options),
         ["loom", words @ ..] => loom::run(words),
         ["results", options @ ..] => results::run(options),

@@ -8,14 +8,18 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::LONGEST_BUILD;
 use super::fault::Fault;
-use crate::Outcome;
 use crate::check::models;
 use crate::process::{files, root, run};
+use crate::{Outcome, digests};
 
 /// The memory limit of a test, in KiB. A test that spins may also allocate until the machine has no
 /// memory left.
 const MOST_MEMORY: u64 = 12 << 20;
+
+/// How many times as long a command may take by the clock as its processes may use a processor.
+const BY_THE_CLOCK: u32 = 5;
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,7 +83,20 @@ impl Copy {
                 return Err(format!("{} leaves {file} as it was", fault.path()).into());
             }
         }
-        Ok(())
+        if fault.changes_scripts() { self.renew_digests(fault) } else { Ok(()) }
+    }
+
+    /// No patch has the SHA-1 of a script that it changes: it would have to be made again with each
+    /// other change of the script.
+    fn renew_digests(&self, fault: &Fault) -> Outcome {
+        let arguments: Vec<_> =
+            ["test", "--profile", "mutants"].into_iter().chain(digests::TEST).map(str::to_owned).collect();
+        self.cargo(&arguments, fault, LONGEST_BUILD)?;
+        let said = fs::read(self.log(fault))?;
+        match digests::write(&self.place.join("tree"), &String::from_utf8_lossy(&said))? {
+            0 => Err(format!("{} changes no script: see {}", fault.path(), self.log(fault).display()).into()),
+            _ => Ok(()),
+        }
     }
 
     fn git_apply(&self, fault: &Fault, options: &[&str]) -> Outcome {
@@ -97,8 +114,11 @@ impl Copy {
 
     /// Puts the files back that a fault has changed.
     pub(super) fn take_out(&self, fault: &Fault) -> Outcome {
-        for file in fault.files() {
-            fs::copy(root().join(file), self.place.join("tree").join(file))?;
+        // The digest of a script may be in another file than what is changed.
+        let scripts = files()?.into_iter().filter(|file| file.starts_with(digests::SCRIPTS));
+        let scripts = scripts.filter(|_| fault.changes_scripts());
+        for file in fault.files().map(str::to_owned).chain(scripts) {
+            fs::copy(root().join(&file), self.place.join("tree").join(&file))?;
         }
         Ok(())
     }
@@ -108,10 +128,13 @@ impl Copy {
         self.place.join(format!("{}.log", fault.name.trim_matches(['(', ')'])))
     }
 
-    /// Runs cargo on the copy, for at most this long.
+    /// Runs cargo on the copy. Each process may use a processor for this long: how busy the machine
+    /// is with other things changes nothing in that. Tests that wait for each other use none, so
+    /// there is a limit by the clock too.
     pub(super) fn cargo(&self, arguments: &[String], fault: &Fault, limit: Duration) -> Outcome<Ended> {
         let log = File::create(self.log(fault))?;
-        let limited = format!("ulimit -v {MOST_MEMORY} 2>/dev/null; exec \"$@\"");
+        let seconds = limit.as_secs();
+        let limited = format!("ulimit -v {MOST_MEMORY} 2>/dev/null; ulimit -S -t {seconds}; exec \"$@\"");
         let mut child = Command::new("sh")
             .args(["-c", &limited, "sh"])
             .arg(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -127,7 +150,7 @@ impl Copy {
             .process_group(0)
             .spawn()?;
         let start = Instant::now();
-        while start.elapsed() < limit {
+        while start.elapsed() < BY_THE_CLOCK * limit {
             if let Some(status) = child.try_wait()? {
                 return Ok(if status.success() { Ended::Well } else { Ended::Badly });
             }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::Outcome;
+use crate::digests::SCRIPTS;
 use crate::process::root;
 
 /// What looks for a fault.
@@ -53,6 +54,11 @@ impl Fault {
     /// The files that it changes.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
         self.patch.lines().filter_map(|line| line.strip_prefix("+++ b/"))
+    }
+
+    /// Whether it changes the text of a script, as all patches of their sources do.
+    pub(super) fn changes_scripts(&self) -> bool {
+        self.files().any(|file| file.starts_with(SCRIPTS))
     }
 }
 

@@ -37,8 +37,8 @@ cargo xtask faults --list                lists all faults
 
 --quick runs the tests of the simulation and of the search only where the core's tests find nothing.";
 
-/// The time limit of the tests, which take seconds: a fault that keeps them busy for longer makes
-/// them spin.
+/// How long a program of tests may use a processor. They take seconds: a fault that keeps them busy
+/// for longer makes them spin.
 const LONGEST_TEST: Duration = Duration::from_secs(120);
 const LONGEST_BUILD: Duration = Duration::from_secs(900);
 /// The packages whose tests look for faults, the quickest first.
