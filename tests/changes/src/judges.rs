@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -39,6 +39,10 @@ pub(crate) const AT_ONCE: usize = 2;
 const THREADS: &str = "--test-threads=2";
 /// The memory limit of a process, in KiB. A test that spins may also allocate without end.
 const MOST_MEMORY: u64 = 8 << 20;
+/// SIGXCPU, on Linux and macOS: the process has used a processor for too long.
+const OUT_OF_TIME: i32 = 24;
+/// How many times as long it may take by the clock.
+const BY_THE_CLOCK: u32 = 4;
 /// Tests that take longer, each alone, do not judge: a change that survives would cost minutes.
 /// Those on real servers do, because nothing else judges scripts.
 const LONGEST_TEST: Duration = Duration::from_secs(2);
@@ -113,15 +117,18 @@ impl Judges {
         let judge = tests.first().and_then(|test| self.judges.get(test.judge)).ok_or("no test")?;
         let names: Vec<_> = tests.iter().map(|test| test.name.as_str()).collect();
         let total: Duration = tests.iter().map(|test| test.time).sum();
-        // Far longer than they take without the change, on a machine that is busy with others.
-        let limit = Duration::from_secs(4) + 8 * total;
+        // Longer than they take without the change.
+        let limit = Duration::from_secs(2) + 2 * total;
         judge.run(&names, &[("QUORLOCK_CHANGE", &number.to_string())], limit)
     }
 }
 
 impl Judge {
-    fn command(&self, variables: &[(&str, &str)]) -> Command {
-        let limited = format!("ulimit -v {MOST_MEMORY} 2>/dev/null; exec \"$@\"");
+    /// Each process may use a processor for this long: how busy the machine is with other things
+    /// changes nothing in that.
+    fn command(&self, variables: &[(&str, &str)], limit: Duration) -> Command {
+        let seconds = limit.as_secs() + 1;
+        let limited = format!("ulimit -v {MOST_MEMORY} 2>/dev/null; ulimit -S -t {seconds}; exec \"$@\"");
         let mut command = Command::new("sh");
         command.args(["-c", &limited, "sh"]).arg(&self.program).current_dir(&self.folder);
         command.env("CARGO_MANIFEST_DIR", &self.folder).envs(variables.iter().copied());
@@ -133,7 +140,7 @@ impl Judge {
     }
 
     fn run(&self, names: &[&str], variables: &[(&str, &str)], limit: Duration) -> Outcome<Ended> {
-        let mut command = self.command(variables);
+        let mut command = self.command(variables, limit);
         command.args(["--exact", THREADS]).args(names).process_group(0);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let stdout = child.stdout.take().ok_or("the output is a pipe")?;
@@ -141,7 +148,8 @@ impl Judge {
         thread::spawn(move || {
             BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| send.send(line))
         });
-        let end = Instant::now() + limit;
+        // Tests that wait for each other use no processor.
+        let end = Instant::now() + BY_THE_CLOCK * limit;
         let ended = loop {
             match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
@@ -153,8 +161,11 @@ impl Judge {
                 Err(RecvTimeoutError::Timeout) => break Ended::Never,
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = child.wait()?;
-                    let died = || Ended::Failed(format!("(the process of {}: {status})", self.name));
-                    break if status.success() { Ended::Well } else { died() };
+                    break match status.signal() {
+                        _ if status.success() => Ended::Well,
+                        Some(OUT_OF_TIME) => Ended::Never,
+                        _ => Ended::Failed(format!("(the process of {}: {status})", self.name)),
+                    };
                 }
             }
         };
@@ -215,7 +226,7 @@ fn find(built: &[Value], (package, test): (&str, Option<&str>)) -> Outcome<Judge
 fn trace(judges: &[Judge], place: &Path) -> Outcome<Vec<Test>> {
     let mut names = Vec::new();
     for (at, judge) in judges.iter().enumerate() {
-        let listed = judge.command(&[]).args(["--list", "--format", "terse"]).output()?.stdout;
+        let listed = judge.command(&[], LONGEST_REAL).args(["--list", "--format", "terse"]).output()?.stdout;
         let listed = String::from_utf8(listed)?;
         let tests = listed.lines().filter_map(|line| line.strip_suffix(": test"));
         names.extend(tests.map(|name| (at, name.to_owned())));
@@ -254,8 +265,12 @@ fn trace_one(judge: &Judge, at: usize, name: &str, file: &Path) -> Outcome<Optio
         Ended::Never => return Ok(None),
         Ended::Failed(by) => return Err(format!("{by} fails without any change").into()),
     }
+    let time = start.elapsed();
+    if time > longest {
+        return Ok(None);
+    }
     let reached = fs::read_to_string(file)?.lines().filter_map(|number| number.parse().ok()).collect();
-    Ok(Some(Test { judge: at, name: name.to_owned(), time: start.elapsed(), reached }))
+    Ok(Some(Test { judge: at, name: name.to_owned(), time, reached }))
 }
 
 fn written(tests: &[Test], print: u64) -> String {
