@@ -73,7 +73,13 @@ pub(crate) fn report(judged: &Judged<'_>, reasons: &str) -> Outcome {
     complaints.extend(gone.map(|name| format!("has a reason in survivors.tsv, but does not exist: {name}")));
     complaints.iter().for_each(|complaint| println!("{complaint}"));
     let text = figures.lines(judged.wanted.len());
-    print!("{}", text.replace("figure\t", "").replace('\t', ": ").replace(": \n", "\n"));
+    for line in text.lines() {
+        match line.split('\t').collect::<Vec<_>>().as_slice() {
+            [_, what, value, target] if !target.is_empty() => println!("{what}: {value} (target: {target})"),
+            [_, what, value, ..] => println!("{what}: {value}"),
+            _ => {}
+        }
+    }
     if judged.wanted.len() == judged.changes.len() {
         if let Some(file) = std::env::var_os(FIGURES) {
             std::fs::write(file, text)?;

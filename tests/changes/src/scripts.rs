@@ -140,7 +140,8 @@ fn edits(text: &str, literal: &Literal) -> Vec<(Range<usize>, String)> {
             edits.push((start + range.start..start + range.end, with.to_owned()));
         };
         for (from, to) in OPERATORS {
-            line.match_indices(from).for_each(|(at, _)| note(at..at + from.len(), to));
+            let places = line.match_indices(from).map(|(at, _)| at).filter(|at| !is_quoted(line, *at));
+            places.for_each(|at| note(at..at + from.len(), to));
         }
         for (begin, _) in line.match_indices("if ") {
             let begin = begin + "if ".len();
@@ -156,6 +157,11 @@ fn edits(text: &str, literal: &Literal) -> Vec<(Range<usize>, String)> {
         start += line.len() + 1;
     }
     edits
+}
+
+/// Whether this place of a line is in one of the script's strings, such as the text of an error.
+fn is_quoted(line: &str, at: usize) -> bool {
+    line.get(..at).is_some_and(|before| before.matches('\'').count() % 2 == 1)
 }
 
 /// Whether a line is a statement of its own.
@@ -205,13 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_statement_on_a_line_of_its_own_is_left_out() {
+    fn only_a_statement_on_a_line_of_its_own_is_left_out_and_no_text_is_changed() {
         for line in ["set(held)", "stop = held", "if a then return 1 end", "for i = 1, 2 do set(i) end"] {
             assert_eq!(may_be_left_out(line, "end"), !line.starts_with("for "), "{line}");
         }
         for line in ["if a then", "end", "local a = get()", "a = all('MGET', function(b)", "return {'"] {
             assert!(!may_be_left_out(line, "end"), "{line}");
         }
+        assert!(!is_quoted("say('a') + b", 8) && is_quoted("say('a + b')", 6));
         assert!(!may_be_left_out("a = b", "  and c".trim()) && !may_be_left_out("return 1", "end"));
     }
 
