@@ -20,7 +20,7 @@ use quorlock_search::{Report, Scenario, Search};
 use results::Results;
 
 /// How many states `--all` visits of a scenario.
-const BOUND: usize = 25_000_000;
+const BOUND: usize = 10_000_000;
 
 enum Todo {
     Help,
