@@ -14,7 +14,9 @@ pub const TCP_KEEP_ALIVE: Duration = Duration::from_secs(60);
 ///
 /// Everything else works without these probes, so errors of the system are ignored.
 pub fn keep_alive(socket: impl AsFd) {
-    let _ = set_socket_keepalive(&socket, true).and_then(|()| set_tcp_keepidle(&socket, TCP_KEEP_ALIVE));
+    // On Windows a reference to a socket is none itself.
+    let socket = socket.as_fd();
+    let _ = set_socket_keepalive(socket, true).and_then(|()| set_tcp_keepidle(socket, TCP_KEEP_ALIVE));
 }
 
 #[cfg(test)]
