@@ -234,6 +234,25 @@ fn a_seat_that_only_one_master_shows_as_free_is_not_requested_forever() {
 }
 
 #[test]
+fn the_second_attempt_begins_behind_the_seat_that_others_refused_whoever_assigns_then() {
+    for one in 0..5 {
+        for other in one + 1..5 {
+            let mut world = World::of(5);
+            for master in (0..5).filter(|master| ![one, other].contains(master)) {
+                world.masters[master].hold_by_another("quorlock:seat:0/{gpu}", None);
+            }
+            // Two masters do not know of the holder, so both would assign its seat.
+            let lock = world.acquire(&wanted(4));
+            let event = world.next_event();
+            assert!(matches!(event, Event::Granted { .. }), "{one} and {other}: {event:?}");
+            assert_ne!(world.nodes[0].machine.seat(lock), Some(0));
+            let assigned: usize = world.masters.iter().map(|master| master.tokens("TAKE").len()).sum();
+            assert!(assigned <= 2, "{one} and {other}: {assigned} times");
+        }
+    }
+}
+
+#[test]
 fn a_full_window_of_seats_leads_to_the_next_window_at_once() {
     let mut world = World::of(3);
     for master in 0..3 {
