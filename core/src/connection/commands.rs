@@ -88,7 +88,7 @@ impl Lacking {
         let Reply::Array(unknown) = reply else { return Self::default() };
         let is_unknown = |name: &str| unknown.iter().any(|field| field.as_bytes() == Some(name.as_bytes()));
         let places = NAMES.iter().enumerate().filter(|(_, name)| is_unknown(name));
-        Self(places.fold(0, |bits, (place, _)| bits | (1 << place)))
+        Self(places.map(|(place, _)| 1 << place).sum())
     }
 
     /// The first command that a plain lock would lack.

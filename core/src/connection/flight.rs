@@ -3,12 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::memory::free_if_empty;
 use super::wording::Form;
 use crate::protocol::{Action, Answer, Claim, LockId, Request};
 use crate::time::Instant;
-
-/// The capacity that is kept when the last answer has come; more is freed.
-const KEPT: usize = 256;
 
 /// One request on its way.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -97,9 +95,7 @@ impl Flight {
             self.repeated.pop_front();
         }
         self.answered += 1;
-        if self.sent.is_empty() && self.sent.capacity() > KEPT {
-            self.sent.shrink_to(KEPT);
-        }
+        free_if_empty(&mut self.sent);
         if self.next > 0 {
             self.next -= 1;
         } else {

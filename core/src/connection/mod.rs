@@ -15,6 +15,7 @@ mod flight;
 mod handshake;
 mod info;
 mod life;
+mod memory;
 mod pushes;
 mod replies;
 mod requests;

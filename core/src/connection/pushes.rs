@@ -50,3 +50,19 @@ impl Pushes {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_pays_for_as_many_messages_as_it_may_name_keys() {
+        let now = Instant::from_nanos(1);
+        for (bytes, paid) in [(0, 0), (7, 0), (8, 1), (15, 1), (1_000, 125)] {
+            let mut pushes = Pushes::default();
+            pushes.pay(bytes);
+            let taken = (0..10_000).take_while(|_| pushes.take(1, now).is_ok()).count();
+            assert_eq!(taken, paid + 64, "{bytes} bytes");
+        }
+    }
+}

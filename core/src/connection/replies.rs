@@ -8,6 +8,7 @@ use bytes::Buf;
 
 use super::flight::Sent;
 use super::handshake::Progress;
+use super::memory::free_if_empty;
 use super::tracking::{News, Tracking};
 use super::wording::Form;
 use super::{Connection, State, Warning};
@@ -369,9 +370,6 @@ fn read_holder(fields: &[Reply<'_>], watched: bool) -> Option<Answer> {
     Some(Answer::Holder { holder, remaining, watched })
 }
 
-/// The capacity that is kept when all answers have been taken; more is freed.
-const KEPT_ANSWERS: usize = 256;
-
 /// Messages of connections to the machine, in order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers(VecDeque<(MasterId, Upward)>);
@@ -408,9 +406,7 @@ impl Answers {
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(MasterId, Upward)> {
         let next = self.0.pop_front();
-        if next.is_none() && self.0.capacity() > KEPT_ANSWERS {
-            self.0.shrink_to(KEPT_ANSWERS);
-        }
+        free_if_empty(&mut self.0);
         next
     }
 }

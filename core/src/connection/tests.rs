@@ -3,6 +3,8 @@
 mod answering;
 mod clearing;
 mod cluster;
+mod confirming;
+mod deadlines;
 mod discovery;
 mod draining;
 mod idle;
@@ -11,6 +13,8 @@ mod parting;
 mod pushes;
 mod quarantined;
 mod queueing;
+mod tracking;
+mod unusable;
 
 use std::time::Duration;
 

@@ -60,10 +60,11 @@ pub(super) fn echoes(redis_version: Option<&[u8]>) -> Option<Warning> {
 }
 
 impl Connection {
-    /// Before a request is sent: a waiter's request needs tracking.
+    /// Before a request is sent: a waiter's request needs tracking. Any other request matters only
+    /// once tracking is not off.
     pub(super) fn track(&mut self, watch: bool, now: Instant, answers: &mut Answers) {
         match &mut self.tracking {
-            Tracking::Off if watch && self.dialect == Dialect::Resp3 && self.config.wake_ups => {
+            Tracking::Off if self.dialect == Dialect::Resp3 && self.config.wake_ups => {
                 self.tracking = Tracking::On { confirmed: false, waited_at: now };
                 self.switch(true, now, answers);
             }
@@ -80,8 +81,7 @@ impl Connection {
 
     fn switch(&mut self, on: bool, now: Instant, answers: &mut Answers) {
         let action = if on { Action::Track } else { Action::Untrack };
-        let request = Request { watch: on, ..Request::of_connection(action) };
-        self.send(&request, &mut Wording::default(), now, answers);
+        self.send(&Request::of_connection(action), &mut Wording::default(), now, answers);
     }
 
     pub(super) fn is_tracked(&self) -> bool {
@@ -183,7 +183,7 @@ mod tests {
             ("7", None),
             ("8.0.0-rc1", None),
         ] {
-            assert_eq!(echoes(Some(version.as_bytes())), warning, "{version}");
+            assert_eq!(Warning::of_version(version), warning, "{version}");
         }
         assert_eq!(echoes(None), None);
     }

@@ -97,10 +97,9 @@ impl Request {
         } else if let Some(all) = self.claim.as_all() {
             script_of_all(self.action, all.takes_some())
         } else {
-            let is_queued = self.claim.as_queued().is_some();
             match self.action {
-                Action::Acquire | Action::Stay if is_queued => Some(&ENTER),
-                Action::Release if is_queued => Some(&LEAVE),
+                Action::Acquire | Action::Stay => Some(&ENTER),
+                Action::Release if self.claim.as_queued().is_some() => Some(&LEAVE),
                 Action::Release => Some(&RELEASE_ANY),
                 _ => self.script_of_one(fleet),
             }
@@ -252,4 +251,35 @@ fn put_head(script: &Script, by_text: bool, keys: u64, values: u64, out: &mut Ve
         out.extend_from_slice(b"\r\n");
     }
     put_argument(out, Decimal::new(keys).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Claim, Resource, Token, Ttl};
+
+    #[test]
+    fn each_script_has_the_keys_and_values_that_its_action_needs() {
+        let targets = Resource::new("r").unwrap().into();
+        for (action, is_fenced, keys, values) in [
+            // The key, and the counter. The token, the TTL, and the number to raise the counter to.
+            (Action::Acquire, true, 2, 2),
+            (Action::Raise, true, 2, 2),
+            (Action::Extend, true, 2, 3),
+            (Action::Extend, false, 1, 2),
+            (Action::Heal, true, 2, 3),
+            (Action::Keep, true, 1, 2),
+            (Action::Keep, false, 1, 2),
+            (Action::Release, true, 1, 1),
+            (Action::Undo, false, 1, 1),
+        ] {
+            let claim = Claim::new(&targets, Token::from_bytes([1; Token::BYTES]), is_fenced, None);
+            let mut bytes = Vec::new();
+            Request::new(None, action, claim, Ttl::SHORTEST).encode(Form::BySha, None, &mut bytes);
+            let text = String::from_utf8(bytes).unwrap();
+            let lines: Vec<_> = text.lines().collect();
+            // The command, the SHA-1 and the number of keys come first.
+            assert_eq!((lines[0], lines[6]), (&*format!("*{}", 3 + keys + values), &*keys.to_string()));
+        }
+    }
 }

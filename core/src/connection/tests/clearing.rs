@@ -17,46 +17,75 @@ fn a_release_that_was_put_off_delays_no_other() {
 }
 
 #[test]
-fn a_script_is_not_repeated_behind_a_release_of_its_token_in_another_form() {
-    let claim_of =
-        |targets: &Targets, token| Claim::new(targets, Token::from_bytes([token; Token::BYTES]), true, None);
-    let written = Targets::from(Resource::new("r").unwrap());
-    let read = Config::new(["redis://a"]).unwrap().targets([Target::read("r")]).unwrap();
-    for is_released in [true, false] {
+fn a_key_is_kept_by_an_owed_request_only_while_there_is_time_left_to_keep_it() {
+    let long = Ttl::new(ms(10_000)).unwrap();
+    for (action, ttl, is_owed) in [
+        (Action::Keep, long, true),
+        (Action::Keep, Ttl::SHORTEST, false),
+        (Action::Release, Ttl::SHORTEST, true),
+    ] {
         let mut alone = Alone::ready(one());
-        // The first one sends the script's text. After that the server knows it.
-        let first = Request { claim: claim_of(&written, 9), ..request(Action::Acquire, 9) };
-        alone.connection.submit(&first, &mut Wording::default(), alone.now, &mut alone.answers);
-        alone.hear(b":1\r\n");
-        let acquire = Request { claim: claim_of(&written, 1), ..request(Action::Acquire, 1) };
-        let release = Request { claim: claim_of(&read, 1), ..request(Action::Release, 1) };
-        let Alone { connection, answers, now } = &mut alone;
-        connection.submit(&acquire, &mut Wording::default(), *now, answers);
-        if is_released {
-            connection.submit(&release, &mut Wording::default(), *now, answers);
-        }
-        alone.written();
-        alone.hear(b"-NOSCRIPT x\r\n");
-        assert_eq!(alone.written().is_empty(), is_released);
+        let Alone { connection, now, .. } = &mut alone;
+        connection.owe(Request { ttl, ..request(action, 1) }, *now, *now);
+        assert_eq!(connection.debts.len() == 1, is_owed, "{action:?}, {ttl:?}");
     }
 }
 
 #[test]
-fn a_release_of_several_keys_that_finds_only_some_notifies_local_waiters() {
+fn an_acquisition_by_script_is_repeated_unless_a_release_of_its_token_is_on_its_way() {
+    let claim_of =
+        |targets: &Targets, token| Claim::new(targets, Token::from_bytes([token; Token::BYTES]), true, None);
+    let written = Targets::from(Resource::new("r").unwrap());
+    let read = Config::new(["redis://a"]).unwrap().targets([Target::read("r")]).unwrap();
+    let of = |targets, token, action| Request { claim: claim_of(targets, token), ..request(action, token) };
+    for (behind, is_repeated) in [
+        (None, true),
+        // The release may have another form.
+        (Some(of(&read, 1, Action::Release)), false),
+        (Some(of(&written, 1, Action::Undo)), false),
+        (Some(of(&written, 2, Action::Release)), true),
+        (Some(of(&written, 1, Action::Extend)), true),
+    ] {
+        let mut alone = Alone::ready(one());
+        // The first one sends the script's text. After that the server knows it.
+        let first = of(&written, 9, Action::Acquire);
+        alone.connection.submit(&first, &mut Wording::default(), alone.now, &mut alone.answers);
+        alone.hear(b":1\r\n");
+        let acquire = of(&written, 1, Action::Acquire);
+        let Alone { connection, answers, now } = &mut alone;
+        connection.submit(&acquire, &mut Wording::default(), *now, answers);
+        if let Some(behind) = &behind {
+            connection.submit(behind, &mut Wording::default(), *now, answers);
+        }
+        alone.written();
+        alone.hear(b"-NOSCRIPT x\r\n");
+        assert_eq!(!alone.written().is_empty(), is_repeated, "{:?}", behind.map(|behind| behind.action));
+    }
+}
+
+#[test]
+fn local_waiters_are_notified_of_keys_that_a_release_or_an_undo_may_have_deleted() {
     let config = Config::new(["redis://a"]).unwrap();
     let two = config.targets([Target::write("r"), Target::write("s")]).unwrap();
-    for (targets, action, is_told) in [
-        (&two, Action::Release, true),
+    let one_key = Targets::from(Resource::new("r").unwrap());
+    for (targets, action, answer, is_told) in [
+        (&two, Action::Release, Answer::Yes, true),
+        (&two, Action::Undo, Answer::Yes, true),
+        // It may have found some of the keys.
+        (&two, Action::Release, Answer::No, true),
         // Two local waiters would otherwise wake each other again and again.
-        (&two, Action::Undo, false),
-        (&Targets::from(Resource::new("r").unwrap()), Action::Release, false),
+        (&two, Action::Undo, Answer::No, false),
+        (&one_key, Action::Release, Answer::Yes, true),
+        (&one_key, Action::Release, Answer::No, false),
+        // Only the lock in front asks for a single key.
+        (&one_key, Action::Undo, Answer::Yes, false),
     ] {
         let mut alone = Alone::ready(one());
         let claim = Claim::new(targets, Token::from_bytes([1; Token::BYTES]), false, None);
         let request = Request { claim, ..request(action, 1) };
-        alone.connection.tell_own_changes(&request, Answer::No, &mut alone.answers);
+        alone.connection.tell_own_changes(&request, answer, &mut alone.answers);
         let news = std::iter::from_fn(|| alone.answers.next()).count();
-        assert_eq!(news > 0, is_told, "{action:?}");
+        assert_eq!(news > 0, is_told, "{action:?}, {answer:?}");
     }
 }
 

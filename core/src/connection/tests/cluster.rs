@@ -4,6 +4,7 @@ use super::discovery::Guided;
 use super::*;
 use crate::connection::News;
 use crate::protocol::{ClusterFault, IoFault};
+use crate::wire::ServerError;
 
 const URL: &str = "redis+cluster://a:1,b:2?tag=q0&failover=durable";
 
@@ -21,6 +22,12 @@ fn rest() -> String {
         replies += &format!("$40\r\n{sha}\r\n");
     }
     replies + "$0\r\n\r\n"
+}
+
+/// The rest of a greeting without the restart guard.
+fn unguarded_rest() -> String {
+    let replies = String::from_utf8(greeting(RELEASE.sha1_hex)).unwrap();
+    replies.strip_prefix("%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n").unwrap().to_owned()
 }
 
 fn cause(answer: Answer) -> Option<(ClusterFault, Fate)> {
@@ -211,6 +218,80 @@ fn the_source_of_a_move_is_greeted_and_forgets_the_marker() {
     assert!(guided.told()[0].starts_with("EVAL "));
     guided.0.hear(b"-ASK 3387 c:3\r\n");
     assert!(guided.0.connection.is_ready());
+}
+
+#[test]
+fn an_error_that_says_nothing_about_the_slot_is_reported_as_it_is_and_the_marker_stays() {
+    for text in ["ERR something else", "STRANGE error", "MISCONF Errors writing to the AOF file"] {
+        let mut guided = in_service();
+        guided.0.submit(Action::Acquire, 1);
+        guided.told();
+        guided.0.hear(format!("-{text}\r\n").as_bytes());
+        let cause = Cause::Server(ServerError::classify(text.as_bytes()));
+        assert_eq!(failed(guided.0.answered()[0]), Some((cause, Fate::Unknown)));
+        assert_eq!(guided.told(), [""; 0], "{text}");
+        assert!(guided.0.connection.is_ready());
+    }
+}
+
+#[test]
+fn a_marker_is_not_deleted_without_the_restart_guard_or_on_a_connection_that_is_left() {
+    // Without the guard, the marker belongs to other clients.
+    let mut guided = Guided::of(Guided::unguarded(URL));
+    guided.told();
+    guided.stands();
+    guided.told();
+    guided.0.hear((says("master", "-ASK 3387 c:3") + &unguarded_rest()).as_bytes());
+    assert!(guided.0.connection.is_ready());
+    assert_eq!(guided.told(), [""; 0]);
+    guided.0.submit(Action::Acquire, 1);
+    guided.told();
+    guided.0.hear(b"-ASK 3387 c:3\r\n");
+    assert_eq!(cause(guided.0.answered()[0]), Some((ClusterFault::SlotIsMoving, Fate::NotSent)));
+    assert_eq!(guided.told(), [""; 0]);
+
+    let mut guided = in_service();
+    (1..=3).for_each(|number| guided.0.submit(Action::Acquire, number));
+    guided.told();
+    guided.0.hear(b"-MOVED 3387 c:3\r\n-ASK 3387 c:3\r\n");
+    assert_eq!(guided.told(), [""; 0]);
+    guided.0.hear(b"-ASK 3387 c:3\r\n");
+    assert_eq!(guided.told(), ["close 1", "open 2 c:3"]);
+}
+
+#[test]
+fn the_rest_of_a_greeting_by_a_node_that_is_not_the_owner_does_not_count() {
+    let mut guided = Guided::of(Guided::unguarded(URL));
+    guided.told();
+    guided.0.submit(Action::Acquire, 1);
+    guided.stands();
+    guided.told();
+    guided.0.hear((says("master", "-MOVED 3387 c:3") + &unguarded_rest()).as_bytes());
+    assert_eq!(guided.told(), ["close 1", "open 2 c:3"]);
+    assert_eq!((guided.fault(), guided.0.answered()), (None, vec![]));
+    assert!(!guided.0.connection.is_ready());
+}
+
+#[test]
+fn the_answer_to_the_question_for_the_owner_decides_whether_the_node_votes() {
+    let server = |error| Some(Cause::Server(error));
+    for (role, owner, fault) in [
+        ("master", "$1\r\nx", None),
+        // The key that has the name of the tag may be of any type.
+        ("master", "-WRONGTYPE Operation against a key holding the wrong kind of value", None),
+        ("master", "-NOPERM No permissions to access a key", server(ServerError::NoPerm)),
+        ("master", "-LOADING Redis is loading the dataset in memory", server(ServerError::Loading)),
+        // Nothing else may report the role: INFO may be denied.
+        ("replica", "_", Some(Cause::Replica)),
+    ] {
+        let mut guided = Guided::new("redis+cluster://a:1?tag=q0&failover=durable");
+        guided.told();
+        guided.node(role, owner);
+        guided.told();
+        guided.0.hear(b":1\r\n");
+        assert_eq!(guided.fault(), fault, "{role}, {owner}");
+        assert_eq!(guided.0.connection.is_ready(), fault.is_none(), "{role}, {owner}");
+    }
 }
 
 #[test]

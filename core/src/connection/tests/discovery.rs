@@ -9,8 +9,16 @@ pub(super) struct Guided(pub(super) Alone);
 
 impl Guided {
     pub(super) fn new(url: &str) -> Self {
+        Self::of(Self::unguarded(url).restart_guard(ms(20_000)))
+    }
+
+    /// Settings without the restart guard.
+    pub(super) fn unguarded(url: &str) -> ConfigBuilder {
         let settings = Config::builder([url]).request_timeout(ms(50)).connect_timeout(ms(100));
-        let settings = settings.reconnect_delay(ms(10)..=ms(1000)).restart_guard(ms(20_000)).ttl(ms(10_000));
+        settings.reconnect_delay(ms(10)..=ms(1000)).ttl(ms(10_000))
+    }
+
+    pub(super) fn of(settings: ConfigBuilder) -> Self {
         let config = settings.build().unwrap();
         let id = config.master_ids().next().unwrap();
         let now = Instant::from_nanos(1);
@@ -50,7 +58,7 @@ impl Guided {
     }
 
     /// The sentinel that is connected names this server, and knows no other sentinels.
-    fn named(&mut self, port: &str) {
+    pub(super) fn named(&mut self, port: &str) {
         self.stands();
         assert_eq!(self.told(), [ASKED]);
         self.0.hear(format!("*2\r\n$1\r\ns\r\n${}\r\n{port}\r\n*0\r\n", port.len()).as_bytes());
@@ -76,7 +84,7 @@ pub(super) fn guarded_greeting() -> Vec<u8> {
 }
 
 /// The same if these scripts are loaded for requests and for extensions.
-fn greeting_with(acquire: &Script, extend: &Script) -> Vec<u8> {
+pub(super) fn greeting_with(acquire: &Script, extend: &Script) -> Vec<u8> {
     let replies = greeting_until_the_scripts(RELEASE.sha1_hex);
     let replies = replies.replace(crate::wire::EXTEND.sha1_hex, extend.sha1_hex);
     format!("{replies}$40\r\n{}\r\n$0\r\n\r\n", acquire.sha1_hex).into_bytes()
@@ -151,6 +159,31 @@ fn errors_of_a_search_are_forgotten_once_it_has_found_the_primary() {
     let other = MasterId::all(2).last().unwrap();
     connection.lose(Cause::SameServer { other }, *now, answers);
     assert_eq!(guided.fault(), Some(Cause::SameServer { other }));
+}
+
+#[test]
+fn the_places_of_the_url_are_asked_in_turn_beginning_behind_the_one_that_failed() {
+    let mut guided = Guided::new("redis+sentinel://a,b,c/m?failover=durable");
+    guided.told();
+    guided.fails(Cause::UnknownHost);
+    assert_eq!(guided.told(), ["close 1", "open 2 b:26379"]);
+    guided.named("7");
+    guided.told();
+    guided.greets();
+    guided.told();
+    guided.0.hear(b":1\r\n");
+    guided.0.submit(Action::Acquire, 1);
+    guided.told();
+    guided.0.hear(b":1\r\n");
+    guided.fails(Cause::Closed);
+    // The sentinel that has worked is the first to be asked.
+    for opened in ["open 4 b:26379", "open 5 c:26379", "open 6 a:26379"] {
+        assert_eq!(guided.told()[1], opened);
+        guided.fails(Cause::UnknownHost);
+    }
+    assert_eq!(guided.told(), ["close 6"]);
+    guided.0.pass(ms(2_000));
+    assert_eq!(guided.told(), ["open 7 b:26379"]);
 }
 
 #[test]
@@ -302,6 +335,9 @@ fn learned_sentinels_that_did_not_help_are_replaced_by_others() {
         asked.extend(guided.told());
     }
     assert!(asked.iter().any(|told| told.ends_with(" x:101")), "{asked:?}");
+    // The URL's sentinel and 31 learned ones are kept.
+    assert!(asked.iter().any(|told| told.ends_with(" x:31")), "{asked:?}");
+    assert!(!asked.iter().any(|told| told.ends_with(" x:32")), "{asked:?}");
 }
 
 #[test]
@@ -352,33 +388,16 @@ fn a_primary_that_has_become_read_only_is_disconnected() {
 }
 
 #[test]
-fn a_primary_without_its_replicas_is_left_for_a_moment_to_look_for_another() {
-    for declared in [0, 1] {
-        left_without_its_replicas(declared);
+fn a_sentinel_behind_a_url_of_a_server_is_a_configuration_error() {
+    // A sentinel reports no role.
+    let hello = b"%1\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n";
+    let fault = Cause::Sentinel(SentinelFault::IsSentinel);
+    for url in ["redis://a", "redis+cluster://a:1?tag=q0&failover=durable"] {
+        let mut guided = Guided::new(url);
+        guided.told();
+        guided.stands();
+        guided.0.hear(hello);
+        assert_eq!(guided.fault(), Some(fault), "{url}");
     }
-}
-
-fn left_without_its_replicas(declared: u8) {
-    let mut guided = Guided::new(&format!("redis+sentinel://a/m?replicas={declared}"));
-    guided.told();
-    guided.named("7");
-    guided.told();
-    guided.stands();
-    guided.told();
-    guided.0.hear(&greeting_with(&crate::wire::ACQUIRE_REPLICATED, &crate::wire::EXTEND_REPLICATED));
-    guided.told();
-    guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
-    // The last search was just now.
-    assert!(guided.0.connection.is_ready());
-    assert_eq!(guided.told(), [""; 0]);
-    guided.0.now = guided.0.now + ms(1000);
-    guided.0.submit(Action::Acquire, 1);
-    guided.0.submit(Action::Acquire, 2);
-    guided.told();
-    guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
-    // Outstanding answers are awaited.
-    assert_eq!(guided.told(), [""; 0]);
-    guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
-    assert_eq!(guided.told(), ["close 2", "open 3 a:26379"]);
-    assert_eq!(guided.0.answered().len(), 2);
+    assert!(fault.is_configuration());
 }

@@ -58,3 +58,17 @@ fn a_request_is_repeated_once_and_only_if_somebody_waits_for_its_answer() {
     connection.closed(1, Cause::Closed, *now, answers);
     assert_eq!((connection.queued.len(), connection.debts.len()), (0, 1), "it is owed");
 }
+
+#[test]
+fn a_request_on_a_connection_that_was_in_use_is_answered_when_that_ends() {
+    let mut alone = Alone::ready(one());
+    alone.submit(Action::Acquire, 1);
+    alone.hear(b"+OK\r\n");
+    assert_eq!(alone.answered(), [Answer::Yes]);
+    // The connection has carried an answer, so another one is opened at once.
+    alone.submit(Action::Extend, 2);
+    let Alone { connection, answers, now } = &mut alone;
+    connection.closed(1, Cause::Closed, *now, answers);
+    let failed = Answer::Failed { cause: Cause::Closed, fate: Fate::Unknown, stale: false };
+    assert_eq!((alone.connection.queued.len(), alone.answered()), (0, vec![failed]));
+}

@@ -27,3 +27,22 @@ fn a_parting_release_names_the_claim_that_the_lock_has_after_its_downgrade() {
     request(Action::Release, 3).encode(Form::BySha, None, &mut expected);
     assert_eq!(alone.written(), expected.escape_ascii().to_string());
 }
+
+#[test]
+fn a_request_on_a_silent_connection_is_undone_only_if_its_release_is_written() {
+    for (action, is_copied, fate) in [
+        (Action::Acquire, false, Fate::Undone),
+        (Action::Heal, false, Fate::Undone),
+        // Another locker may count the key, so it is not released.
+        (Action::Heal, true, Fate::Unknown),
+    ] {
+        let mut alone = Alone::ready(one());
+        let sent = Request { is_copied, ..request(action, 1) };
+        alone.connection.submit(&sent, &mut Wording::default(), alone.now, &mut alone.answers);
+        alone.written();
+        alone.pass(ms(50));
+        let cause = Cause::NoAnswer { waited: ms(50) };
+        assert_eq!(failed(alone.answered()[0]), Some((cause, fate)), "{action:?}");
+        assert_eq!(alone.written().contains("EVAL"), fate == Fate::Undone, "{action:?}");
+    }
+}

@@ -33,6 +33,15 @@ fn more_than_a_few_messages_that_nobody_asked_for_end_the_connection() {
 }
 
 #[test]
+fn a_message_of_an_unknown_kind_says_nothing_about_keys() {
+    for message in [">2\r\n+moving\r\n*1\r\n$1\r\nr\r\n", ">2\r\n+moving\r\n_\r\n"] {
+        let mut alone = Alone::ready(one());
+        alone.hear(message.as_bytes());
+        assert!(alone.answers.next().is_none(), "{message}");
+    }
+}
+
+#[test]
 fn a_few_messages_that_nobody_asked_for_are_ignored_again_in_each_second() {
     let mut alone = Alone::ready(one());
     for _ in 0..100 {
