@@ -28,11 +28,8 @@ enum Stage {
     Told,
 }
 
-impl Stage {
-    const fn round(self) -> u32 {
-        self as u32
-    }
-}
+/// Both questions share a round: the second is asked when each master has replied to the first.
+const ROUND: u32 = 0;
 
 impl Bootstrap {
     /// Asks every master whether it votes.
@@ -45,15 +42,12 @@ impl Bootstrap {
     fn order(&mut self, action: Action, effects: &mut Effects<'_>) {
         let masters = effects.config.masters.len();
         self.votes = vec![Vote::Outstanding; masters];
-        let ticket = Some(Ticket { lock: self.id, round: self.stage.round() });
+        let ticket = Some(Ticket { lock: self.id, round: ROUND });
         let request = Request::new(ticket, action, self.claim.clone(), effects.config.ttl);
         effects.order(MasterSet::all(masters), request);
     }
 
-    pub(crate) fn answer(&mut self, master: MasterId, round: u32, answer: Answer, effects: &mut Effects<'_>) {
-        if round != self.stage.round() {
-            return;
-        }
+    pub(crate) fn answer(&mut self, master: MasterId, answer: Answer, effects: &mut Effects<'_>) {
         if let Some(vote) = self.votes.get_mut(master.index()) {
             *vote = match answer {
                 Answer::Failed { cause, .. } => Vote::Failed(cause),

@@ -425,6 +425,18 @@ fn a_large_read_buffer_is_freed_after_use_and_a_small_one_is_kept() {
 }
 
 #[test]
+fn a_large_write_buffer_is_freed_after_use_and_a_small_one_is_kept() {
+    let most = KEPT_OUTBOUND_BYTES;
+    for (capacity, kept) in [(1, true), (most, true), (most + 1, false)] {
+        let mut alone = Alone::ready(one());
+        alone.submit(Action::Acquire, 1);
+        let mut written = Vec::with_capacity(capacity);
+        assert!(alone.connection.next_task(&mut written, None).is_some() && !written.is_empty());
+        assert_eq!(alone.connection.outbound.capacity() > 0, kept, "{capacity} bytes");
+    }
+}
+
+#[test]
 fn a_late_clock_reading_reports_the_timeouts_that_were_due() {
     // The process may have been stopped, so silence is looked at once more.
     let mut alone = Alone::ready(one());

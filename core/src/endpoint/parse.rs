@@ -9,7 +9,7 @@ use super::{Endpoint, EndpointError, Failover, Login, Secret, TlsOptions};
 const DEFAULT_PORT: u16 = 6379;
 
 /// The kind of a URL, according to its scheme.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Kind {
     Unix,
     Tcp { tls: bool },
@@ -106,7 +106,7 @@ impl Settings {
             "key" if tls => set_once(&mut options.key_file, "key", file(value)?),
             "sni" if tls => set_once(&mut options.server_name, "sni", decode(value)?),
             "verify" | "insecure" if tls => Err(EndpointError::Unverified),
-            "cacert" | "cert" | "key" | "sni" if kind != Kind::Unix => Err(EndpointError::NeedsTls),
+            "cacert" | "cert" | "key" | "sni" => Err(EndpointError::NeedsTls),
             "password-file" => self.credentials.set_file(value),
             "replicas" => set_once(&mut self.replicas, "replicas", replicas(value)?),
             "failover" => set_once(&mut self.failover, "failover", failover(value)?),
@@ -270,13 +270,14 @@ pub(super) fn host(text: &str) -> Result<String, EndpointError> {
 }
 
 fn split_port(authority: &str, default: u16) -> Result<(&str, u16), EndpointError> {
-    let after_brackets = authority.rfind(']').map_or(0, |bracket| bracket + 1);
-    let Some(colon) = authority.get(after_brackets..).and_then(|tail| tail.rfind(':')) else {
+    let bracket = authority.rfind(']');
+    let after_host = bracket.unwrap_or(0);
+    let Some(colon) = authority.get(after_host..).and_then(|tail| tail.rfind(':')) else {
         return Ok((authority, default));
     };
-    let (host, port) = authority.split_at(after_brackets + colon);
+    let (host, port) = authority.split_at(after_host + colon);
     // Whether `::1:6379` ends with a port cannot be known.
-    if after_brackets == 0 && host.contains(':') {
+    if bracket.is_none() && host.contains(':') {
         return Err(EndpointError::BadHost);
     }
     match number(port.trim_start_matches(':')) {
@@ -313,7 +314,7 @@ fn decode(text: &str) -> Result<String, EndpointError> {
     while let Some(byte) = bytes.next() {
         decoded.push(match byte {
             b'%' => match (hex_digit(bytes.next()), hex_digit(bytes.next())) {
-                (Some(high), Some(low)) => high << 4 | low,
+                (Some(high), Some(low)) => high * 16 + low,
                 _ => return Err(EndpointError::BadEscape),
             },
             _ => byte,

@@ -42,6 +42,8 @@ fn urls_over_tls_take_the_parameters_of_redis_cli() {
         .with_client_files("/run/a b.crt", "/run/a.key")
         .with_server_name("cache.internal");
     assert_eq!(endpoint.tls(), Some(&options));
+    assert_eq!(options.root_file(), Some(Path::new("/etc/ca.pem")));
+    assert_eq!(options.client_files(), Some((Path::new("/run/a b.crt"), Path::new("/run/a.key"))));
     assert_eq!(parsed("VALKEYS://a").tls(), Some(&TlsOptions::default()));
     assert_eq!(parsed("redis://a").tls(), None);
     assert!(parsed("redis://a").same_server(&parsed("rediss://a")));
@@ -94,6 +96,8 @@ fn each_mistake_has_its_own_error() {
         ("rediss://a?verify=none", Unverified),
         ("valkeys://a?insecure=1", Unverified),
         ("redis://a?cacert=/ca.pem", NeedsTls),
+        ("redis://a?cert=/c.pem", NeedsTls),
+        ("redis://a?key=/k.pem", NeedsTls),
         ("redis://a?sni=b", NeedsTls),
         ("redis+sentinel://a/m?cacert=/ca.pem", NeedsTls),
         ("redis://a,b", SeveralHosts),
@@ -108,6 +112,8 @@ fn each_mistake_has_its_own_error() {
         ("redis+sentinel://a/m?sentinel-pass=b&c", UnencodedCharacter),
         ("redis+sentinel://a/m?tag=b", UnknownParameter("tag".into())),
         ("redis://a?sentinel-pass=b", UnknownParameter("sentinel-pass".into())),
+        ("redis://a?sentinel-user=b", UnknownParameter("sentinel-user".into())),
+        ("redis://a?verify=none", UnknownParameter("verify".into())),
         ("redis+cluster://a", BadTag),
         ("redis+cluster://a?tag=", BadTag),
         ("redis+cluster://a?tag={q0}", BadTag),
@@ -176,7 +182,17 @@ fn each_mistake_has_its_own_error() {
         ("unix:///s?pass=se&cret", UnencodedCharacter),
     ] {
         assert_eq!(refused(url), error, "{url}");
+        assert_eq!(error.kind(), snake_case(&format!("{error:?}")), "{url}");
     }
+}
+
+/// A variant's name, without its fields, in the form of the labels of metrics.
+fn snake_case(variant: &str) -> String {
+    let name = variant.chars().take_while(|character| *character != '(');
+    let words = name.flat_map(|character| {
+        character.is_uppercase().then_some('_').into_iter().chain(character.to_lowercase())
+    });
+    words.skip(1).collect()
 }
 
 #[test]
@@ -206,6 +222,9 @@ fn two_names_of_one_server_are_one_master() {
 fn an_endpoint_is_also_built_from_its_parts() {
     let built = Endpoint::tcp("::1", 7000).unwrap().with_user("me").with_password("secret").with_database(2);
     assert_eq!(built, parsed("redis://me:secret@[::1]:7000/2"));
+    let options = TlsOptions::default().with_server_name("b");
+    let built = built.with_tls(options).with_failover(Failover::Durable);
+    assert_eq!(built, parsed("rediss://me:secret@[::1]:7000/2?sni=b&failover=durable"));
     assert_eq!(Endpoint::tcp("[::1]", 7000), Endpoint::tcp("::1", 7000));
     assert_eq!(Endpoint::unix("/s").unwrap(), parsed("unix:///s"));
     assert_eq!(Endpoint::tcp("", 1), Err(EndpointError::EmptyHost));
@@ -337,6 +356,13 @@ fn a_master_in_a_cluster_has_a_tag() {
     assert_eq!(endpoint.to_string(), "q0@a:7000,b:6379");
     assert_eq!(endpoint.discovery(), Some(&Discovery::Cluster { tag: "q0".to_owned() }));
     assert_eq!(parsed("rediss+cluster://a?tag=q0").tls(), Some(&TlsOptions::default()));
+}
+
+#[test]
+fn tags_and_lists_of_places_have_a_largest_length() {
+    let of = |length, places| Endpoint::cluster(&"q".repeat(length), &vec![("a", 1); places]).err();
+    assert_eq!([of(1, 1), of(64, 1), of(64, 32)], [None, None, None]);
+    assert_eq!([of(65, 1), of(64, 33)], [Some(EndpointError::BadTag), Some(EndpointError::TooManyPlaces)]);
 }
 
 #[test]

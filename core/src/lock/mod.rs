@@ -345,19 +345,18 @@ impl Lock {
         let next = match phase {
             Phase::Trying(trying) if trying.round == round => trying.answer(master, answer, cx),
             Phase::Clearing(clearing) => clearing.answer(master, round, answer),
-            Phase::Resuming(resuming) if resuming.round == round => resuming.answer(master, answer, cx),
+            Phase::Resuming(resuming) => resuming.answer(master, answer, cx),
             Phase::Held(held) => held.answer(master, round, answer, cx),
             Phase::Releasing(releasing) if releasing.round == round => releasing.answer(master, answer, cx),
-            Phase::Trying(_) | Phase::Resuming(_) | Phase::Gone | Phase::Releasing(_) => Next::Stay,
+            Phase::Trying(_) | Phase::Gone | Phase::Releasing(_) => Next::Stay,
         };
         // Most answers change nothing, and must then cost nothing.
         if matches!(next, Next::Stay) { Report::Unchanged } else { self.go_on(next, effects) }
     }
 
-    /// Time has passed.
+    /// The deadline of the lock or of its bid has come. The bid has none while the lock asks or is
+    /// held.
     pub(crate) fn time_passed(&mut self, effects: &mut Effects<'_>) -> Report {
-        let now = effects.now;
-        let is_due = self.deadline().is_some_and(|deadline| deadline <= now);
         let (keys, phase) = match &mut self.stage {
             Stage::Asked(keys, phase) => (keys, phase),
             Stage::Queued => return Report::Idle,
@@ -366,7 +365,6 @@ impl Lock {
         let cx = &mut Context { base: &mut self.base, keys, effects };
         let next = match phase {
             Phase::Clearing(_) => return Report::Idle,
-            _ if !is_due => Next::Stay,
             Phase::Trying(trying) => trying.time_passed(cx),
             Phase::Resuming(resuming) => resuming.time_passed(cx),
             Phase::Held(held) => held.time_passed(cx),

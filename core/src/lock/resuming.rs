@@ -12,7 +12,7 @@ use crate::time::Instant;
 /// A round of extensions that decides whether the lock is resumed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Resuming {
-    pub(super) round: u32,
+    round: u32,
     since: Instant,
     votes: Votes,
 }

@@ -22,7 +22,7 @@ impl<E: Entropy> Machine<E> {
         match self.locks.get_mut(id).map(|slot| &mut slot.task) {
             Some(Task::Lock(_)) | None => {}
             Some(Task::Bootstrap(bootstrap)) => {
-                return bootstrap.answer(master, round, answer, &mut effects!(self, now));
+                return bootstrap.answer(master, answer, &mut effects!(self, now));
             }
             Some(Task::Inquiry(inquiry)) => {
                 return inquiry.answer(master, answer, &mut effects!(self, now));

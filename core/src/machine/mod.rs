@@ -198,13 +198,12 @@ impl<E: Entropy> Machine<E> {
 
     /// Bytes came in on a connection.
     pub fn received(&mut self, master: MasterId, generation: u32, bytes: &[u8], now: Instant) {
-        let mut became_ready = false;
+        let mut was_ready = true;
         self.with_connection(master, now, |connection, answers| {
-            let was_ready = connection.is_ready();
+            was_ready = connection.is_ready();
             connection.received(generation, bytes, now, answers);
-            became_ready = connection.is_ready() && !was_ready;
         });
-        if became_ready {
+        if !was_ready {
             self.check_identity(master, now);
         }
     }

@@ -61,6 +61,25 @@ fn every_acquisition_is_counted_once_by_its_outcome() {
 }
 
 #[test]
+fn a_grant_counts_with_all_the_attempts_that_it_took() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    (0..3).for_each(|master| driver.with_master(master, |master| master.hold(0, b"job", b"another", None)));
+    let mut waiting = pin!(locker.lock("job").into_future());
+    assert!(poll(waiting.as_mut()).is_pending());
+    driver.settle();
+    for master in 0..3 {
+        driver.with_master(master, |master| master.remove(0, b"job", ms(0)));
+    }
+    driver.pass(ms(1_000));
+    driver.settle();
+    let Poll::Ready(Ok(guard)) = poll(waiting) else { panic!("not granted") };
+    let acquisitions = locker.report().acquisitions;
+    assert_eq!((acquisitions.granted, acquisitions.attempts), (1, 2));
+    drop(guard);
+}
+
+#[test]
 fn ended_locks_are_counted_by_how_they_ended() {
     let (locker, driver) = Driver::start(3);
     driver.settle();

@@ -132,6 +132,7 @@ fn a_group_is_named_and_a_waiting_writer_is_reported() {
     world.pass(ms(400));
     let seen = inspect(&mut world, 0);
     assert_eq!(seen.group(), Some(&group));
+    assert!(seen.masters().all(|(_, answer)| answer.unwrap().group.as_ref() == Some(&group)));
     let LockState::Shared(sharing) = seen.state() else { panic!("{seen}") };
     assert_eq!((sharing.sharers, sharing.ours), (Some(1), 1));
     assert!(sharing.wanted_on >= 2);

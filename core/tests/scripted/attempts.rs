@@ -3,7 +3,8 @@
 
 use quorlock_core::{Acquire, AcquireError, Cause, Event, LockId, ServerError, Vote};
 
-use super::world::{Flow, KEY, Reach, World, ms, one_try, settings, wanted};
+use super::wake_ups::delete_the_key;
+use super::world::{Flow, KEY, Master, Reach, World, ms, one_try, settings, wanted};
 
 fn votes(error: &AcquireError) -> Vec<Vote> {
     error.ballot().unwrap().votes().map(|(_, vote)| vote).collect()
@@ -76,6 +77,26 @@ fn no_attempt_comes_earlier_than_the_shortest_pause_even_if_it_is_the_last() {
         world.acquire(&timeout(limit));
         world.refusal();
         assert_eq!(asked(&world).len(), attempts, "within {limit} ms");
+    }
+}
+
+#[test]
+fn an_attempt_that_may_last_until_the_time_is_over_asks_all_masters_at_once() {
+    // A request may take 50 ms, and the notification that the lock is free takes one.
+    for (left, asked_at_once) in [(51, 1), (50, 3)] {
+        let mut world = World::of(3);
+        world.each(|master| {
+            master.hold_by_another(KEY, None);
+            master.delay = ms(1);
+        });
+        world.acquire(&timeout(1_000));
+        world.pass(ms(1_000 - left - 1));
+        world.each(delete_the_key);
+        world.pass(ms(1));
+        let now = world.now;
+        let is_asked = |master: &&Master| master.attempts().iter().any(|(at, _)| *at == now);
+        assert_eq!(world.masters.iter().filter(is_asked).count(), asked_at_once, "{left} ms left");
+        assert!(matches!(world.next_event(), Event::Granted { .. }));
     }
 }
 

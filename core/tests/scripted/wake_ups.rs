@@ -75,7 +75,7 @@ fn a_deletion_of_the_key_by_any_client_wakes_the_waiter() {
 }
 
 /// `DEL` by a client that does not know locks.
-fn delete_the_key(master: &mut super::world::Master) {
+pub fn delete_the_key(master: &mut super::world::Master) {
     let mut session = master.server.accept();
     let command = format!("DEL {KEY}\r\n");
     let mut replies = Vec::new();

@@ -50,6 +50,16 @@ fn draining() -> Alone {
 }
 
 #[test]
+fn only_the_present_connection_is_replaced_and_only_once_it_is_open() {
+    for (mut alone, generation) in [(Alone::greeting(one()), 1), (Alone::ready(one()), 0)] {
+        let Alone { connection, answers, now } = &mut alone;
+        let before = connection.is_ready();
+        connection.renew(generation, *now, answers);
+        assert_eq!((connection.is_ready(), connection.has_task()), (before, false), "{generation}");
+    }
+}
+
+#[test]
 fn what_waits_for_the_next_connection_is_answered_if_the_draining_one_is_silent() {
     let mut alone = draining();
     alone.pass(ms(50));
