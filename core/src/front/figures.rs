@@ -165,3 +165,76 @@ impl Figures {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{BootstrapError, ExtendError, ExtensionId, LockId, Resource};
+
+    /// All counts that are not zero.
+    fn counted(figures: &Figures) -> Vec<(&'static str, u64)> {
+        let Figures { extensions, renewals, waiting, acquisitions, .. } = figures;
+        let others = [
+            ("extensions granted", extensions.granted),
+            ("extensions failed", extensions.failed),
+            ("renewals", *renewals),
+            ("waiting", *waiting),
+        ];
+        let counts = acquisitions.refused.by_kind().chain(figures.releases.by_outcome());
+        let counts = counts.chain(figures.losses.by_kind()).chain(others);
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
+    #[test]
+    fn an_event_adds_one_to_the_count_of_its_kind() {
+        let lock = LockId { index: 0, generation: 0 };
+        let ballot = || Ballot {
+            targets: Resource::new("job").unwrap().into(),
+            masters: Vec::new().into(),
+            votes: None,
+            attempts: 1,
+            callers_ahead: 0,
+        };
+        let extended = |result| Event::Extended { lock, extension: ExtensionId(1), result };
+        let lost = |cause| Event::Lost { lock, cause };
+        let released = |outcome| Event::Released { lock, outcome };
+        let valid_until = Instant::ORIGIN;
+        for (event, count) in [
+            (Event::NotAcquired { lock, error: AcquireError::NoEntropy }, Some("no_entropy")),
+            (Event::Renewed { lock, valid_until }, Some("renewals")),
+            (extended(Ok(valid_until)), Some("extensions granted")),
+            (extended(Err(ExtendError::TooManyExtensions)), Some("extensions failed")),
+            (lost(LossCause::Expired), Some("expired")),
+            (lost(LossCause::NotHeld), Some("not_held")),
+            (lost(LossCause::OtherFleet), Some("other_fleet")),
+            (released(ReleaseOutcome::StillOurs), Some("still_ours")),
+            (released(ReleaseOutcome::NotOurs), Some("not_ours")),
+            (released(ReleaseOutcome::Unknown(Arc::new(ballot()))), Some("unknown")),
+            (Event::Granted { lock, valid_until }, None),
+            (Event::WaitsForOwn { lock }, None),
+            (Event::Bootstrapped { lock, result: Err(BootstrapError::DriverEnded) }, None),
+        ] {
+            let mut figures = Figures::new(1);
+            for times in 1..=2 {
+                figures.sought();
+                figures.count(&event, true);
+                let mut expected: Vec<_> = count.map(|count| (count, times)).into_iter().collect();
+                if !matches!(event, Event::NotAcquired { .. }) {
+                    expected.push(("waiting", times));
+                }
+                assert_eq!(counted(&figures), expected, "{event:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_not_counted_again_after_its_caller_gave_up() {
+        let mut figures = Figures::new(1);
+        (0..2).for_each(|_| figures.sought());
+        figures.abandoned();
+        let lock = LockId { index: 0, generation: 0 };
+        figures.count(&Event::NotAcquired { lock, error: AcquireError::NoEntropy }, false);
+        assert_eq!(counted(&figures), [("waiting", 1)]);
+        assert_eq!(figures.acquisitions.abandoned, 1);
+    }
+}

@@ -17,9 +17,12 @@
 mod bootstrap;
 mod dial;
 mod driver;
+#[cfg(test)]
+mod errors_tests;
 mod extending;
 mod figures;
 mod force_releasing;
+mod growth;
 mod guard;
 mod handles;
 mod host;

@@ -175,9 +175,14 @@ enum Health {
     Down(Discriminant<Cause>),
 }
 
-/// Two ends of a quarantine that differ by less are the same one. Each answer gives the rest in
+/// Two ends of a quarantine that differ by no more are the same one. Each answer gives the rest in
 /// milliseconds and takes some time to arrive, so the computed ends differ slightly.
 const SAME_QUARANTINE: Duration = Duration::from_secs(1);
+
+/// Whether a quarantine until then is another one than that which was `told`.
+fn is_another_quarantine(told: Option<Instant>, until: Instant) -> bool {
+    told.is_none_or(|told| until > told + SAME_QUARANTINE)
+}
 
 impl Default for Notices {
     fn default() -> Self {
@@ -246,8 +251,8 @@ impl Notices {
                     None => Change::Reconnecting,
                 });
             }
-            let is_news = |until| before.quarantined_until.is_none_or(|told| until > told + SAME_QUARANTINE);
-            if let Some(until) = quarantined_until.filter(|until| is_news(*until)) {
+            let is_news = |until: &Instant| is_another_quarantine(before.quarantined_until, *until);
+            if let Some(until) = quarantined_until.filter(is_news) {
                 push(Change::Quarantined { until });
             }
         }
@@ -370,3 +375,7 @@ impl fmt::Display for Described<'_> {
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+#[path = "observe_tests.rs"]
+mod tests;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::figures::Figures;
+use super::growth::make_room;
 use super::host::Host;
 use super::mailbox::{Demand, Mailbox};
 use super::observe::{GrantFields, Notices, Subject, Told};
@@ -277,11 +278,7 @@ impl Engine {
             slot.driver_ended(&mut Woken::default());
         }
         if self.slots.len() <= id.index() {
-            if self.slots.capacity() <= id.index() {
-                // Grow by a quarter: with tens of thousands of locks, doubling would leave much
-                // memory unused.
-                self.slots.reserve_exact(16 + self.slots.len() / 4);
-            }
+            make_room(&mut self.slots, id.index());
             self.slots.resize(id.index() + 1, None);
         }
         if let Some(place) = self.slots.get_mut(id.index()) {

@@ -2,12 +2,15 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use quorlock_core::front::ReleaseError;
 use quorlock_core::{AcquireError, ExtendError, LossCause};
 
 use super::driver::{Driver, ms};
+use super::task::Woken;
 
 fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
@@ -90,6 +93,19 @@ fn a_driver_is_finished_when_its_last_user_is_gone_and_what_was_sent_is_answered
 }
 
 #[test]
+fn the_last_user_to_go_wakes_the_driver_and_no_other_does() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let woken = Arc::new(Woken::default());
+    driver.with_port(|port| port.register(&Waker::from(Arc::clone(&woken))));
+    drop(locker.clone());
+    assert!(!woken.take());
+    drop(locker);
+    assert!(woken.take());
+    driver.end();
+}
+
+#[test]
 fn a_driver_does_not_wait_forever_for_its_last_answers() {
     let (locker, driver) = Driver::start(3);
     driver.settle();
@@ -98,7 +114,9 @@ fn a_driver_does_not_wait_forever_for_its_last_answers() {
     let patience = locker.config().request_timeout() * 2 + locker.config().connect_timeout();
     drop(locker);
     assert!(!driver.with_port(|port| port.is_finished()));
-    driver.pass(patience);
+    driver.pass(patience - Duration::from_nanos(1));
+    assert!(!driver.with_port(|port| port.is_finished()));
+    driver.pass(Duration::from_nanos(1));
     assert!(driver.with_port(|port| port.is_finished()));
     driver.end();
 }

@@ -100,6 +100,28 @@ fn all_requests_of_a_thread_before_it_waits_are_sent_in_one_write() {
     driver.end();
 }
 
+#[test]
+fn the_requests_of_a_thread_that_stops_waiting_are_sent_before_it_goes_on() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    for name in ["a", "b"] {
+        let before = driver.writes(0);
+        let mut seeking = (locker.lock(name).into_future(), None);
+        let once = poll_fn(|cx| {
+            poll_once(&mut seeking, cx);
+            Poll::Ready(())
+        });
+        assert_eq!(locker.block_on(pin!(once)), Some(()));
+        assert_eq!(driver.writes(0), before + 1);
+    }
+    // On this thread nothing is gathered any more.
+    let before = driver.writes(0);
+    let mut seeking = locker.lock("c").into_future();
+    assert!(Pin::new(&mut seeking).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(driver.writes(0), before + 1);
+    driver.end();
+}
+
 fn poll_once((seeking, guard): &mut (Acquiring, Option<Guard>), cx: &mut Context<'_>) {
     if guard.is_none() {
         if let Poll::Ready(granted) = Pin::new(seeking).poll(cx) {

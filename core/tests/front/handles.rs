@@ -1,9 +1,10 @@
 //! Several guards of one lock.
 
+use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use quorlock_core::front::{HandOverError, ReleaseError, Released};
-use quorlock_core::{ExtendError, LossCause};
+use quorlock_core::{ExtendError, LossCause, Ttl};
 
 use super::driver::{Driver, ms};
 
@@ -100,6 +101,7 @@ fn a_lock_with_several_handles_is_not_handed_over() {
     assert_eq!(error.kind(), "shared");
     let said = "job not handed over: other handles of the lock are alive: 1; release them first";
     assert_eq!(error.to_string(), said);
+    assert!(error.source().is_none());
     let HandOverError::Shared { others: 1, .. } = error else { panic!("{error}") };
     let guard = error.into_guard().unwrap();
     assert!(guard.is_valid() && twin.is_valid());
@@ -110,6 +112,38 @@ fn a_lock_with_several_handles_is_not_handed_over() {
     assert_eq!(driver.keys(0), 1);
     let resumed = locker.resume("job", resumption).wait().unwrap();
     assert_eq!(resumed.release().wait(), Ok(Released::Freed));
+    driver.end();
+}
+
+#[test]
+fn a_lock_that_is_lost_is_not_handed_over_and_the_error_contains_the_cause() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let guard = locker.lock("job").ttl(ms(1_000)).wait().unwrap();
+    driver.pass(ms(2_000));
+    let error = guard.hand_over().unwrap_err();
+    let cause = LossCause::Expired.to_string();
+    assert_eq!((error.kind(), error.to_string()), ("lost", cause.clone()));
+    assert_eq!(error.source().map(ToString::to_string), Some(cause));
+    assert!(error.into_guard().is_none());
+    driver.end();
+}
+
+#[test]
+fn a_lock_whose_keys_cannot_stay_for_so_long_ends_without_a_request() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let guard = locker.lock("job").ttl(ms(3_000)).renew().wait().unwrap();
+    let (watch, writes) = (guard.watch(), driver.writes(0));
+
+    let release = guard.release_after(Ttl::MAX * 2);
+
+    assert_eq!(release.keeps_for(), None);
+    assert!(matches!(release.wait(), Err(ReleaseError::Invalid(_))));
+    assert_eq!((locker.report().held, watch.check()), (0, Err(LossCause::Released)));
+    driver.pass(ms(1_500));
+    driver.settle();
+    assert_eq!((driver.writes(0), driver.keys(0)), (writes, 1), "it is not renewed");
     driver.end();
 }
 

@@ -208,7 +208,9 @@ fn a_grant_that_expired_before_it_was_taken_is_requested_again_for_an_owner() {
     let mut second = Task::start(owner.lock("job").ttl(ms(1_000)).timeout(None));
     driver.settle();
     driver.pass(ms(2_000));
+    let before = driver.writes(0);
     assert!(second.poll().is_pending());
+    assert!(driver.writes(0) > before, "the masters are asked before the driver's next turn");
     driver.settle();
     driver.pass(ms(500));
     driver.settle();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use quorlock_core::front::Locker;
+use quorlock_core::front::{Locker, MAX_PASSWORD_BYTES};
 use quorlock_core::{Cause, Config, Endpoint, Login, MasterState, ServerError, Unavailable};
 
 use super::driver::{Driver, ms};
@@ -165,9 +165,10 @@ fn a_password_file_is_read_as_a_line() {
         (b"\n", Unavailable::EmptyFile),
         (b"\r\n", Unavailable::EmptyFile),
         (b"\xff", Unavailable::NotText),
-        (&[b'x'; 16 * 1024 + 1], Unavailable::LongFile),
+        (&[b'x'; MAX_PASSWORD_BYTES + 1], Unavailable::LongFile),
     ] {
         assert_eq!(read(bytes), MasterState::Down(Cause::NoLogin(why)));
     }
+    assert_eq!(read(&[b'x'; MAX_PASSWORD_BYTES]), wrong, "it is not too long");
     driver.end();
 }

@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, unreachable_pub)]
 
+mod by_token;
 mod connectors;
 mod discovering;
 mod downgrading;
 mod driver;
+mod dropping;
 mod ending;
 mod forking;
 mod gathering;
@@ -19,9 +21,11 @@ mod owners;
 mod owners_of_several;
 mod panicking;
 mod pauses;
+mod port;
 mod reporting;
 mod secured;
 mod task;
 mod toy_channel;
+mod turns;
 mod waiting;
 mod writing;

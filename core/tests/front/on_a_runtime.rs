@@ -24,27 +24,34 @@ pub(crate) struct State {
     pub(crate) now: Duration,
     is_forked: bool,
     drawn: u8,
-    wires: Vec<Wire>,
-    /// How often a timer was set.
-    timers_set: usize,
+    pub(crate) wires: Vec<Wire>,
+    /// How often a timer was set, and the time for which it was set last.
+    pub(crate) timers_set: usize,
+    pub(crate) alarm: Duration,
+    /// The timers fire before their time.
+    pub(crate) timers_are_early: bool,
+    /// The addresses that were connected to, in order.
+    pub(crate) connected: Vec<SocketAddr>,
     sockets_dropped: usize,
 }
 
 /// The connection between a socket and its master.
-struct Wire {
+pub(crate) struct Wire {
     master: Master,
     session: Session,
     sent: Vec<u8>,
-    received: Vec<u8>,
+    pub(crate) received: Vec<u8>,
     is_full: bool,
-    is_flooded: bool,
-    reads: usize,
+    pub(crate) is_flooded: bool,
+    /// The master reads nothing that is sent.
+    pub(crate) is_silent: bool,
+    pub(crate) reads: usize,
     retries: usize,
 }
 
 impl World {
     /// A locker over this many masters, with its driver.
-    fn open(masters: u64) -> (Self, Locker, Driver) {
+    pub(crate) fn open(masters: u64) -> (Self, Locker, Driver) {
         let world = Self::default();
         world.state().now = Duration::from_secs(1);
         world.state().wires.extend((0..masters).map(|number| Wire {
@@ -54,6 +61,7 @@ impl World {
             received: Vec::new(),
             is_full: false,
             is_flooded: false,
+            is_silent: false,
             reads: 0,
             retries: 0,
         }));
@@ -67,7 +75,7 @@ impl World {
     }
 
     /// As [`World::open`], but all masters are ready.
-    fn connected(masters: u64) -> (Self, Locker, Driver) {
+    pub(crate) fn connected(masters: u64) -> (Self, Locker, Driver) {
         let (world, locker, mut driver) = Self::open(masters);
         let is_ready = |state: &MasterState| matches!(state, MasterState::Ready { .. });
         while !locker.masters().iter().all(|(_, state)| is_ready(state)) {
@@ -114,11 +122,18 @@ impl Runtime for World {
 
     async fn resolve(self, host: String, _: u16) -> io::Result<Vec<SocketAddr>> {
         let place = host.strip_prefix("master").unwrap().parse().unwrap();
-        Ok(vec![SocketAddr::from(([192, 0, 2, 1], place))])
+        Ok([1, 2].map(|last| SocketAddr::from(([192, 0, 2, last], place))).into())
     }
 
     async fn connect(self, to: SocketAddr) -> io::Result<End> {
-        Ok(End { world: self, place: to.port().into() })
+        let end = End { world: self, place: to.port().into() };
+        end.world.state().connected.push(to);
+        end.with_wire(|wire| {
+            wire.session = Session::new();
+            wire.sent.clear();
+            wire.received.clear();
+        });
+        Ok(end)
     }
 }
 
@@ -137,6 +152,9 @@ impl End {
     fn serve(&self) {
         let now = self.world.state().now;
         self.with_wire(|wire| {
+            if wire.is_silent {
+                return;
+            }
             let sent = std::mem::take(&mut wire.sent);
             let _ = wire.master.serve(&mut wire.session, &sent, now, &mut wire.received);
         });
@@ -210,10 +228,12 @@ impl Timer for Alarm {
         let mut state = self.world.state();
         state.timers_set += 1;
         self.at = state.now + span;
+        state.alarm = self.at;
     }
 
     fn poll_elapsed(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        if self.world.state().now < self.at { Poll::Pending } else { Poll::Ready(()) }
+        let state = self.world.state();
+        if state.now < self.at && !state.timers_are_early { Poll::Pending } else { Poll::Ready(()) }
     }
 }
 

@@ -63,6 +63,20 @@ fn after_a_pause_no_method_reports_the_lock_as_held_in_any_order_of_calls() {
 }
 
 #[test]
+fn a_lock_is_valid_until_the_instant_at_which_nothing_of_its_validity_remains() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let guard = locker.lock("job").ttl(ms(1_000)).wait().unwrap();
+    let moment = Duration::from_nanos(1);
+    driver.pass(guard.remaining() - moment);
+    assert_eq!((guard.is_valid(), guard.check(), guard.remaining()), (true, Ok(()), moment));
+    driver.pass(moment);
+    let expired = Err(LossCause::Expired);
+    assert_eq!((guard.is_valid(), guard.check(), guard.remaining()), (false, expired, Duration::ZERO));
+    driver.end();
+}
+
+#[test]
 fn a_panic_under_the_lock_releases_it() {
     let (locker, driver) = Driver::start(3);
     driver.settle();

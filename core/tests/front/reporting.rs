@@ -80,6 +80,21 @@ fn a_grant_counts_with_all_the_attempts_that_it_took() {
 }
 
 #[test]
+fn a_refused_request_that_is_dropped_before_it_is_polled_counts_only_as_refused() {
+    let (locker, driver) = Driver::start(3);
+    driver.settle();
+    let _guard = locker.lock("job").wait().unwrap();
+    let mut refused = Box::pin(locker.try_lock("job").into_future());
+    assert!(poll(refused.as_mut()).is_pending());
+    driver.settle();
+    drop(refused);
+    let report = locker.report();
+    assert_eq!((report.acquisitions.refused.total(), report.acquisitions.abandoned), (1, 0));
+    assert_eq!((report.held, report.waiting), (1, 0));
+    driver.end();
+}
+
+#[test]
 fn ended_locks_are_counted_by_how_they_ended() {
     let (locker, driver) = Driver::start(3);
     driver.settle();

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use quorlock_core::front::{Acquiring, Guard, Locker};
-use quorlock_core::{Cause, Config, MasterState, TlsFault, Warning};
+use quorlock_core::{Address, Cause, Config, MasterState, TlsFault, Warning};
 
 use super::driver::{Driver, Manner, ms};
 use super::toy_channel::{Toy, Toys};
@@ -69,6 +69,17 @@ fn nothing_is_lost_or_sent_twice_where_sockets_take_a_few_bytes() {
         assert_eq!(driver.keys(0), 0);
         driver.end();
     }
+}
+
+#[test]
+fn a_channel_is_made_for_the_address_that_the_connection_goes_to() {
+    let toy = Arc::new(Toy::default());
+    let map = |_: &Address| Address::Tcp { host: "outside".into(), port: 1 };
+    let config = Config::builder(["rediss://a"]).tls(Toys(Arc::clone(&toy))).address_map(map);
+    let (_locker, driver) = Driver::over(config.build().unwrap(), true);
+    driver.settle();
+    assert_eq!(*toy.addresses.lock().unwrap(), ["outside:1"]);
+    driver.end();
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! so a record that is lost, sent twice or out of order ends the test.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use quorlock_core::{Address, Cause, Channel, ChannelState, Endpoint, Security, TlsFault};
 
@@ -19,6 +19,8 @@ pub struct Toy {
     pub worn_at: AtomicU32,
     /// Whether files have changed to something unusable.
     pub has_outdated_files: AtomicBool,
+    /// To which addresses channels were made, in order.
+    pub addresses: Mutex<Vec<String>>,
     /// The most records that a channel may send; 0 for no limit.
     pub most: AtomicU32,
 }
@@ -32,11 +34,12 @@ impl Security for Toys {
         Ok(())
     }
 
-    fn channel(&self, master: &Endpoint, _: &Address) -> Result<Box<dyn Channel>, Cause> {
+    fn channel(&self, master: &Endpoint, address: &Address) -> Result<Box<dyn Channel>, Cause> {
         if master.to_string().starts_with("untrusted") {
             return Err(Cause::Tls(TlsFault::UnknownIssuer));
         }
         self.0.made.fetch_add(1, Ordering::SeqCst);
+        self.0.addresses.lock().unwrap().push(address.to_string());
         Ok(Box::new(Side { toy: Some(Arc::clone(&self.0)), ..Side::default() }))
     }
 }

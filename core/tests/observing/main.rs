@@ -212,6 +212,20 @@ fn each_acquisition_has_a_span_with_its_outcome() {
 }
 
 #[test]
+fn an_owner_that_gets_its_lock_again_is_reported_as_reentered() {
+    observed(|capture| {
+        let (locker, driver) = Driver::start(3);
+        driver.settle();
+        let owner = locker.owner();
+        let guards = [(); 2].map(|()| owner.lock("job").wait().unwrap());
+        let outcomes: Vec<_> =
+            capture.spans().iter().map(|span| span.field("quorlock.outcome").to_owned()).collect();
+        assert_eq!(outcomes, ["granted", "reentered"]);
+        drop(guards);
+    });
+}
+
+#[test]
 fn losses_are_warnings_and_successes_are_debug_events() {
     observed(|capture| {
         let (locker, driver) = Driver::start(3);
