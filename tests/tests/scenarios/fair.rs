@@ -12,12 +12,17 @@ fn key(of: impl Fn(&Resource) -> Vec<u8>) -> String {
     String::from_utf8(of(&Resource::new("job").unwrap())).unwrap()
 }
 
+/// The places in a master's queue.
+fn places_of(master: &RedisServer) -> Vec<Value> {
+    match master.command(&["ZREVRANGE", &key(Resource::queue_key), "0", "-1"]) {
+        Value::Array(places) => places,
+        _ => Vec::new(),
+    }
+}
+
 /// How many places there are in a master's queue.
 fn places(master: &RedisServer) -> usize {
-    match master.command(&["ZREVRANGE", &key(Resource::queue_key), "0", "-1"]) {
-        Value::Array(places) => places.len(),
-        _ => 0,
-    }
+    places_of(master).len()
 }
 
 /// Waits until this many places are in each queue.
@@ -48,15 +53,16 @@ pub(crate) fn fair_waiters_are_served_in_order_of_arrival(transport: &Transport)
     scope(|scope| {
         for (number, locker) in lockers.iter().enumerate().skip(1) {
             let served = &served;
+            // The holder's place is in a queue for a while, and must not be taken for a waiter's.
+            let before: Vec<_> = masters.iter().flat_map(places_of).collect();
+            let has_another = |master| places_of(master).iter().any(|place| !before.contains(place));
             scope.spawn(move || {
                 let guard = locker.lock("job").fair().fenced().wait().unwrap();
                 served.lock().unwrap().push((number, guard.fencing_token()));
                 sleep(millis(2));
                 assert_eq!(guard.release().wait(), Ok(Released::Freed));
             });
-            // The holder's place ends while it holds the lock, and no longer counts.
-            eventually(SOON, "its place", || masters.iter().all(|master| places(master) >= number));
-            sleep(millis(5));
+            eventually(SOON, "its place", || masters.iter().all(has_another));
         }
         held.release().wait().unwrap();
     });
