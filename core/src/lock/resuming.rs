@@ -39,7 +39,6 @@ impl Resuming {
             held.was_resumed = true;
             Next::Held(held)
         } else if tally.granted() >= quorum.needed()
-            || tally.not_held() > quorum.masters() - quorum.needed()
             || tally.granted() + tally.outstanding() < quorum.needed()
         {
             not_resumed(self.votes.take(), cx)

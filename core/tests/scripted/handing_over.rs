@@ -1,7 +1,10 @@
 //! Locks that are handed over: their keys stay, and a process with the token resumes them.
 
+use std::time::Duration;
+
 use quorlock_core::{
-    Acquire, AcquireError, Event, LossCause, ReleaseOutcome, Resource, Resumption, Target, Token, Ttl,
+    Acquire, AcquireError, Cause, Event, LossCause, ReleaseOutcome, Resource, Resumption, Target, Token, Ttl,
+    Vote,
 };
 
 use super::world::master::{Master, wall_clock};
@@ -9,8 +12,12 @@ use super::world::{Flow, KEY, World, ms, settings, wanted};
 
 /// Two machines before three masters, the first of which has handed a lock over.
 fn handed_over(asked: &Acquire) -> (World, Resumption) {
-    let mut world = World::of(3);
-    world.add_node(settings(3).build().unwrap(), 2);
+    handed_over_among(3, asked)
+}
+
+fn handed_over_among(masters: usize, asked: &Acquire) -> (World, Resumption) {
+    let mut world = World::of(masters);
+    world.add_node(settings(masters).build().unwrap(), 2);
     world.pump();
     let lock = world.hold(asked);
     let handed = world.nodes[0].machine.hand_over(lock, world.now).unwrap();
@@ -88,13 +95,66 @@ fn without_a_quorum_of_answers_a_lock_is_not_resumed_and_keeps_its_keys() {
 }
 
 #[test]
+fn every_table_of_answers_to_a_resumption_ends_right() {
+    for masters in 1..=5 {
+        let needed = masters / 2 + 1;
+        for table in 0..3_usize.pow(masters as u32) {
+            let (mut world, handed) = handed_over_among(masters, &wanted(ms(10_000)));
+            let (mut with_key, mut without) = (0, 0);
+            for master in 0..masters {
+                match table / 3_usize.pow(master as u32) % 3 {
+                    0 => with_key += 1,
+                    1 => {
+                        world.masters[master].forget_keys();
+                        without += 1;
+                    }
+                    _ => world.masters[master].flow = Flow::Stopped,
+                }
+            }
+            let begun = world.now;
+            world.acquire_by(1, &resumed(handed));
+            let event = world.next_event_of(1);
+            let is_gone = without > masters - needed;
+            let is_right = match &event {
+                Event::Granted { .. } => with_key >= needed,
+                Event::NotAcquired { error: AcquireError::NotHeld(_), .. } => is_gone,
+                Event::NotAcquired { error: AcquireError::NoQuorum(_), .. } => with_key < needed && !is_gone,
+                _ => false,
+            };
+            assert!(is_right, "{with_key} of {masters} have the key, {without} do not: {event:?}");
+            // Only masters that do not answer are waited for, and only if their votes matter.
+            let is_decided = with_key >= needed || is_gone;
+            assert_eq!(world.now == begun, is_decided, "{with_key} and {without} of {masters}");
+        }
+    }
+}
+
+#[test]
+fn a_lock_is_resumed_only_if_it_is_valid_for_longer_than_its_loss_is_reported_before_its_end() {
+    // A life of 53 ms is valid for 50.47 ms, and a loss is reported 2 ms before its end.
+    for (micros, is_granted) in [(48_469, true), (48_470, false), (49_900, false)] {
+        let (mut world, handed) = handed_over(&wanted(ms(10_000)));
+        world.each(|master| master.delay = Duration::from_micros(micros));
+        world.acquire_by(1, &Acquire { resumption: Some(handed), ..wanted(ms(53)) });
+        let event = world.next_event_of(1);
+        assert_eq!(matches!(event, Event::Granted { .. }), is_granted, "after {micros} µs: {event:?}");
+    }
+}
+
+#[test]
 fn a_resumption_ends_at_its_timeout() {
     let (mut world, handed) = handed_over(&wanted(ms(10_000)));
-    world.each(|master| master.delay = ms(40));
+    world.masters[1].delay = ms(40);
+    world.masters[2].delay = ms(40);
     let begun = world.now;
     world.acquire_by(1, &Acquire { timeout: Some(ms(20)), ..resumed(handed) });
     let event = world.next_event_of(1);
-    assert!(matches!(&event, Event::NotAcquired { error: AcquireError::NoQuorum(_), .. }), "{event:?}");
+    let Event::NotAcquired { error: AcquireError::NoQuorum(ballot), .. } = &event else {
+        panic!("{event:?}")
+    };
+    let no_answer = Vote::Failed(Cause::NoAnswer { waited: ms(20) });
+    let votes: Vec<_> = ballot.votes().map(|(_, vote)| vote).collect();
+    assert_eq!(votes, [Vote::Granted, no_answer, no_answer]);
     assert_eq!(world.now, begun + ms(20));
     world.pass(ms(100));
     assert_eq!(world.holders(), [0, 1, 2]);
