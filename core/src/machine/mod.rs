@@ -203,6 +203,7 @@ impl<E: Entropy> Machine<E> {
             was_ready = connection.is_ready();
             connection.received(generation, bytes, now, answers);
         });
+        // It may have become ready. Until then it has no identity, and nothing is compared.
         if !was_ready {
             self.check_identity(master, now);
         }

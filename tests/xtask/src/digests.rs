@@ -19,9 +19,15 @@ pub(crate) const TEST: [&str; 4] =
     ["-p", "quorlock-core", "--lib", "wire::script::tests::each_script_has_the_sha_1_of_its_text"];
 
 pub(crate) fn run(options: &[&str]) -> Outcome {
-    if !options.is_empty() {
-        println!("{HELP}");
-        return Ok(());
+    match options {
+        [] => {}
+        ["-h" | "--help"] => {
+            println!("{HELP}");
+            return Ok(());
+        }
+        [other, ..] => {
+            return Err(format!("{other:?} is not an option; try cargo xtask digests --help").into());
+        }
     }
     let said = cargo(&["test", "--quiet"]).args(TEST).stderr(Stdio::inherit()).output()?;
     let changed = write(&root(), &String::from_utf8_lossy(&said.stdout))?;

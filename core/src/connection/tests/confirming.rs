@@ -58,7 +58,8 @@ fn a_primary_without_its_replicas_is_left_for_a_moment_to_look_for_another() {
     }
 }
 
-fn left_without_its_replicas(declared: u8) {
+/// A primary that a Sentinel has named, before it says whether it votes.
+fn primary_with(declared: u8) -> Guided {
     let mut guided = Guided::new(&format!("redis+sentinel://a/m?replicas={declared}"));
     guided.told();
     guided.named("7");
@@ -67,6 +68,11 @@ fn left_without_its_replicas(declared: u8) {
     guided.told();
     guided.0.hear(&greeting_with(&crate::wire::ACQUIRE_REPLICATED, &crate::wire::EXTEND_REPLICATED));
     guided.told();
+    guided
+}
+
+fn left_without_its_replicas(declared: u8) {
+    let mut guided = primary_with(declared);
     guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:0\r\n");
     // The last search was just now.
     assert!(guided.0.connection.is_ready());
@@ -85,14 +91,7 @@ fn left_without_its_replicas(declared: u8) {
 
 #[test]
 fn a_primary_without_replicas_that_votes_again_is_not_left() {
-    let mut guided = Guided::new("redis+sentinel://a/m?replicas=0");
-    guided.told();
-    guided.named("7");
-    guided.told();
-    guided.stands();
-    guided.told();
-    guided.0.hear(&greeting_with(&crate::wire::ACQUIRE_REPLICATED, &crate::wire::EXTEND_REPLICATED));
-    guided.told();
+    let mut guided = primary_with(0);
     guided.0.hear(b"*3\r\n$5\r\nalone\r\n:0\r\n:1\r\n");
     guided.0.now = guided.0.now + ms(1000);
     guided.0.submit(Action::Acquire, 1);
