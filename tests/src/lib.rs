@@ -44,6 +44,7 @@ pub mod one_try;
 mod options;
 mod ports;
 mod process;
+mod programs;
 mod proxy;
 mod random;
 pub mod replacing;
@@ -64,6 +65,7 @@ pub use fake_master::{FakeMaster, Peer, behaviour};
 pub use fleet::{Fleet, master, masters};
 pub use measure::Summary;
 pub use options::ServerOptions;
+pub use programs::{copy_program, write_program};
 pub use proxy::{Cut, Direction, FaultProxy};
 pub use random::Random;
 /// The library that creates certificates for tests.

@@ -9,6 +9,7 @@ use rustix::process::getuid;
 use tempfile::TempDir;
 
 use super::cell::{Cell, Job, Stdio, Who};
+use crate::copy_program;
 
 /// The user that owns nothing.
 const NOBODY: &str = "65534";
@@ -29,11 +30,9 @@ impl Stage {
     /// Prepares for runs of this binary.
     pub fn new(quorlock: &Path) -> Self {
         let directory = tempfile::Builder::new().prefix("quorlock-").tempdir().expect("a directory");
-        let open = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
-        open(directory.path(), 0o755).expect("it is ours");
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).expect("it is ours");
         let binary = directory.path().join("quorlock");
-        fs::copy(quorlock, &binary).expect("the binary can be copied");
-        open(&binary, 0o755).expect("it is ours");
+        copy_program(quorlock, &binary, "755");
         let mut stage = Self { directory, has_namespaces: false, has_set_user_id: false, has_bash: false };
         let works = |words: &[String]| {
             let (program, rest) = words.split_first().expect("a program");
@@ -46,13 +45,15 @@ impl Stage {
         stage.has_namespaces = works(&[Self::as_whom(Who::First), echo.to_vec()].concat());
         if getuid().is_root() {
             let helper = stage.helper();
-            let copied =
-                ["/usr/bin/setpriv", "/bin/setpriv"].iter().any(|path| fs::copy(path, &helper).is_ok());
-            let is_set = copied && open(&helper, 0o4755).is_ok();
+            let setpriv = ["/usr/bin/setpriv", "/bin/setpriv"].map(Path::new);
+            let setpriv = setpriv.into_iter().find(|path| path.is_file());
+            if let Some(setpriv) = setpriv {
+                copy_program(setpriv, &helper, "4755");
+            }
             let become_root =
                 [helper.display().to_string(), "--reuid=0".to_owned(), "id".to_owned(), "-ru".to_owned()];
             stage.has_set_user_id =
-                is_set && works(&[Self::as_whom(Who::User), become_root.to_vec()].concat());
+                setpriv.is_some() && works(&[Self::as_whom(Who::User), become_root.to_vec()].concat());
         }
         stage
     }

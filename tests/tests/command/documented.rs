@@ -17,11 +17,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use quorlock_tests::{Fleet, masters};
+use quorlock_tests::{Fleet, masters, write_program};
 
 use crate::binary;
 use crate::running::{Ended, Running};
@@ -212,9 +212,8 @@ fn run_page(name: &str) -> usize {
     fs::create_dir(directory.path().join("bin")).unwrap();
     symlink(binary::quorlock(), directory.path().join("bin/quorlock")).unwrap();
     for program in PROGRAMS {
-        let file = directory.path().join(program);
-        fs::write(&file, "#!/bin/sh\necho \"$QUORLOCK_RESOURCE is reported\"\n").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let text = "#!/bin/sh\necho \"$QUORLOCK_RESOURCE is reported\"\n";
+        write_program(&directory.path().join(program), text);
     }
     let steps = steps(&page);
     for Step { script, code, printed } in &steps {

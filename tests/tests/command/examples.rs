@@ -1,11 +1,9 @@
 //! The examples of every `--help`, run as scripts of a POSIX shell.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 
-use quorlock_tests::masters;
+use quorlock_tests::{masters, write_program};
 
 use crate::binary;
 use crate::documented::with_masters;
@@ -49,14 +47,9 @@ fn examples(help: &str) -> String {
     examples.lines().map(|line| format!("{}\n", line.strip_prefix("  ").unwrap_or(line))).collect()
 }
 
-fn write_program(file: &Path, text: &str) {
-    fs::write(file, text).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// Runs the examples of a help text, and returns the exit codes of the calls of `quorlock`.
+/// Runs the examples of a help text, and checks the exit codes of the calls of `quorlock`.
 #[track_caller]
-fn run(help: &str) -> Vec<i32> {
+fn check(help: &str, expected: &[i32]) {
     let script = examples(help);
     assert!(script.contains("quorlock "), "no example: {help}");
     // Each help text gets new masters: after a bootstrap, other clients cannot use them.
@@ -78,9 +71,9 @@ fn run(help: &str) -> Vec<i32> {
     let ended = Running::of(&mut command).end();
     let codes = fs::read_to_string(codes).unwrap_or_default();
     let codes: Vec<i32> = codes.lines().map(|code| code.parse().unwrap()).collect();
+    assert_eq!(codes, expected, "{script}{}{}", ended.out, ended.err);
     let is_wrong = codes.contains(&64) && !ended.err.contains("is not a node of a cluster");
     assert!(!is_wrong, "{script}{}{}", ended.out, ended.err);
-    codes
 }
 
 #[test]
@@ -88,8 +81,8 @@ fn the_examples_of_every_help_run() {
     assert_eq!(CODES.map(|(subcommand, _)| subcommand), SUBCOMMANDS);
     for (subcommand, codes) in CODES {
         let help = Running::of(&mut quorlock(&[subcommand, "--help"])).end().out;
-        assert_eq!(run(&help), codes, "{subcommand}");
+        check(&help, codes);
     }
     let help = Running::of(&mut quorlock(&["--help"])).end().out;
-    assert_eq!(run(&help), [0]);
+    check(&help, &[0]);
 }
