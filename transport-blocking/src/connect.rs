@@ -14,7 +14,7 @@ use quorlock_core::front::{Addresses, Dial};
 use quorlock_core::{Address, Cause};
 
 use crate::calls::{Call, Calls};
-use crate::socket::Socket;
+use crate::socket::Fresh;
 
 /// A connection that is being opened.
 pub(crate) enum Connecting {
@@ -25,19 +25,19 @@ pub(crate) enum Connecting {
     Calling(Call),
     /// A Unix domain socket connects at once or not at all; only TCP connections are waited for in
     /// the poll.
-    Unix(Option<Opened>),
+    Done(Option<Opened>),
 }
 
 /// Attempts at the addresses of a name.
 pub(crate) struct Dialing {
     dial: Dial,
-    attempts: Vec<(SocketAddr, Socket)>,
+    attempts: Vec<(SocketAddr, TcpStream)>,
     /// When the next attempt starts beside them.
     next_start: Option<Instant>,
 }
 
-/// The result of an opening; its socket is not registered.
-pub(crate) type Opened = Result<Socket, Cause>;
+/// The result of an opening.
+pub(crate) type Opened = Result<Fresh, Cause>;
 
 impl Connecting {
     /// Starts. `waker` is woken when a name has been resolved.
@@ -47,9 +47,14 @@ impl Connecting {
                 Ok(ip) => Self::Dialing(Dialing::new(addresses.dial([SocketAddr::new(ip, *port)]))),
                 Err(_) => Self::Resolving(resolve(host.clone(), *port, waker.clone()), addresses.clone()),
             },
+            #[cfg(unix)]
             Address::Unix(path) => {
-                let connected = mio::net::UnixStream::connect(path).map(Socket::Unix);
-                Self::Unix(Some(connected.map_err(|error| Cause::from(&error))))
+                let connected = mio::net::UnixStream::connect(path).map(Fresh::Unix);
+                Self::Done(Some(connected.map_err(|error| Cause::from(&error))))
+            }
+            #[cfg(not(unix))]
+            Address::Unix(_) => {
+                Self::Done(Some(Err(Cause::from(&io::Error::from(io::ErrorKind::Unsupported)))))
             }
         }
     }
@@ -69,7 +74,7 @@ impl Connecting {
     /// Whether there may be something to do that is not an event of the poll.
     pub(crate) fn is_due(&self) -> bool {
         match self {
-            Self::Resolving(..) | Self::Calling(_) | Self::Unix(_) => true,
+            Self::Resolving(..) | Self::Calling(_) | Self::Done(_) => true,
             Self::Dialing(_) => self.sleep().is_some_and(|sleep| sleep.is_zero()),
         }
     }
@@ -89,7 +94,7 @@ impl Connecting {
             Self::Resolving(..) => None,
             Self::Dialing(dialing) => dialing.advance(registry, token),
             Self::Calling(call) => call.answer(),
-            Self::Unix(connected) => connected.take(),
+            Self::Done(opened) => opened.take(),
         }
     }
 
@@ -110,7 +115,7 @@ impl Dialing {
         loop {
             if let Some(winner) = self.look(registry) {
                 self.close(registry);
-                return Some(Ok(winner));
+                return Some(Ok(Fresh::Tcp(winner)));
             }
             if let Some(cause) = self.dial.failure() {
                 return Some(Err(cause));
@@ -123,20 +128,20 @@ impl Dialing {
     }
 
     /// Checks the attempts, and returns the first one that is connected, if any.
-    fn look(&mut self, registry: &Registry) -> Option<Socket> {
+    fn look(&mut self, registry: &Registry) -> Option<TcpStream> {
         let mut place = 0;
-        while let Some((address, socket)) = self.attempts.get(place) {
+        while let Some((address, stream)) = self.attempts.get(place) {
             let address = *address;
-            let Some(outcome) = socket.outcome() else {
+            let Some(outcome) = outcome(stream) else {
                 place += 1;
                 continue;
             };
-            let (_, mut socket) = self.attempts.remove(place);
-            let _ = registry.deregister(&mut socket);
+            let (_, mut stream) = self.attempts.remove(place);
+            let _ = registry.deregister(&mut stream);
             match outcome {
                 Ok(()) => {
                     self.dial.connected(address);
-                    return Some(socket);
+                    return Some(stream);
                 }
                 Err(error) => self.failed(address, &error),
             }
@@ -147,13 +152,13 @@ impl Dialing {
     fn start(&mut self, registry: &Registry, token: Token) {
         self.next_start = None;
         let Some(address) = self.dial.next_attempt() else { return };
-        let started = TcpStream::connect(address).map(Socket::Tcp).and_then(|mut socket| {
-            registry.register(&mut socket, token, Interest::WRITABLE)?;
-            Ok(socket)
+        let started = TcpStream::connect(address).and_then(|mut stream| {
+            registry.register(&mut stream, token, Interest::WRITABLE)?;
+            Ok(stream)
         });
         match started {
-            Ok(socket) => {
-                self.attempts.push((address, socket));
+            Ok(stream) => {
+                self.attempts.push((address, stream));
                 self.next_start = self.dial.pause().map(|pause| Instant::now() + pause);
             }
             Err(error) => self.failed(address, &error),
@@ -166,9 +171,19 @@ impl Dialing {
     }
 
     fn close(&mut self, registry: &Registry) {
-        for (_, mut socket) in self.attempts.drain(..) {
-            let _ = registry.deregister(&mut socket);
+        for (_, mut stream) in self.attempts.drain(..) {
+            let _ = registry.deregister(&mut stream);
         }
+    }
+}
+
+/// The outcome of connecting: `None` while it is not known.
+fn outcome(stream: &TcpStream) -> Option<io::Result<()>> {
+    match (stream.take_error(), stream.peer_addr()) {
+        (Err(error) | Ok(Some(error)), _) => Some(Err(error)),
+        (Ok(None), Ok(_)) => Some(Ok(())),
+        (Ok(None), Err(error)) if error.kind() == io::ErrorKind::NotConnected => None,
+        (Ok(None), Err(error)) => Some(Err(error)),
     }
 }
 

@@ -38,17 +38,15 @@
 //! Types that a program rarely names, such as the parts of errors and of reports, are in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
-// Callers write through a second handle of a socket, of which the poll on Windows knows nothing.
-#[cfg(not(unix))]
-compile_error!("quorlock-blocking needs a Unix system; elsewhere use quorlock-tokio or quorlock-smol");
-
 mod calls;
 mod connect;
 mod lead;
+#[cfg(unix)]
 mod own;
 mod reactor;
 mod socket;
 mod sync;
+#[cfg(unix)]
 mod through;
 
 use std::sync::{Arc, OnceLock, Weak};
@@ -71,6 +69,7 @@ pub use quorlock_tls::{self, Tls};
 use crate::calls::Connector;
 use crate::lead::Lead;
 use crate::reactor::Reactor;
+#[cfg(unix)]
 pub use crate::through::{Through, through};
 
 /// Opens a locker. A thread that waits for it serves the sockets itself; one background thread

@@ -6,9 +6,6 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mio::event::Source;
-use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token};
 use quorlock_core::Cause;
 
 use crate::socket::Sink;
@@ -48,6 +45,10 @@ impl Own {
     /// The side to write.
     pub(crate) fn sink(&self) -> Sink {
         Box::new(Writer { socket: Arc::clone(&self.socket), unflushed: 0 })
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.descriptor
     }
 
     /// Whether the socket must be read although the poll reports no event.
@@ -91,20 +92,6 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let socket = self.socket.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(socket))).map_err(mem::forget);
-    }
-}
-
-impl Source for Own {
-    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        SourceFd(&self.descriptor).register(registry, token, interests)
-    }
-
-    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        SourceFd(&self.descriptor).reregister(registry, token, interests)
-    }
-
-    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        SourceFd(&self.descriptor).deregister(registry)
     }
 }
 

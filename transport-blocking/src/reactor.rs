@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use mio::event::Event;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use quorlock_core::front::{Addresses, Demand, Port};
 use quorlock_core::{Cause, Config, MasterId};
 
@@ -211,13 +211,9 @@ impl Master {
         let generation = *generation;
         let opened = match connecting.advance(poll.registry(), token) {
             None => return,
-            Some(opened) => opened.and_then(Socket::into_halves),
+            Some(opened) => opened
+                .and_then(|fresh| fresh.split(poll.registry(), token).map_err(|error| Cause::from(&error))),
         };
-        let opened = opened.and_then(|(mut socket, sink)| {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            poll.registry().register(&mut socket, token, interest).map_err(|error| Cause::from(&error))?;
-            Ok((socket, sink))
-        });
         match opened {
             Ok((socket, sink)) => {
                 // Bytes that were read ahead cause no event.
@@ -259,9 +255,7 @@ impl Master {
         match std::mem::replace(&mut self.link, Link::None) {
             Link::None => {}
             Link::Connecting(_, connecting) => connecting.end(poll.registry()),
-            // The write side is a second handle of the same socket, so closing alone would leave
-            // the socket in the poll.
-            Link::Open(_, mut socket) => drop(poll.registry().deregister(&mut socket)),
+            Link::Open(_, socket) => socket.leave(poll.registry()),
         }
         self.unread = false;
         self.has_room = false;
@@ -269,9 +263,9 @@ impl Master {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 #[path = "../../tests/shared/black_hole.rs"]
 mod black_hole;
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

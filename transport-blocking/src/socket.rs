@@ -1,72 +1,107 @@
 //! A connection to one master: over TCP, a Unix domain socket or a socket of the caller.
+//!
+//! The loop reads it and callers write it, through one handle that both share. Not through two: the
+//! poll of Windows knows a handle and no duplicate of it.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use mio::event::Source;
 use mio::net::TcpStream;
+#[cfg(unix)]
 use mio::net::UnixStream;
+#[cfg(unix)]
+use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use quorlock_core::Cause;
 
+#[cfg(unix)]
 use crate::own::Own;
 
-/// The side of a connection that the loop reads.
-pub(crate) enum Socket {
+const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
+/// A connection that has just been opened, and that the poll does not know yet.
+pub(crate) enum Fresh {
     Tcp(TcpStream),
+    #[cfg(unix)]
     Unix(UnixStream),
+    #[cfg(unix)]
     Own(Own),
 }
 
-/// The side that callers write: a second handle of the same socket.
+/// The side of a connection that the loop reads.
+pub(crate) enum Socket {
+    Tcp(Arc<TcpStream>),
+    #[cfg(unix)]
+    Unix(Arc<UnixStream>),
+    #[cfg(unix)]
+    Own(Own),
+}
+
+/// The side that callers write.
 pub(crate) type Sink = Box<dyn Write + Send>;
 
-impl Socket {
-    /// The outcome of connecting: `None` while it is not known.
-    pub(crate) fn outcome(&self) -> Option<io::Result<()>> {
-        let (error, connected) = match self {
-            Self::Tcp(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
-            Self::Unix(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
-            // The connector has connected it.
-            Self::Own(_) => return Some(Ok(())),
-        };
-        match (error, connected) {
-            (Err(error) | Ok(Some(error)), _) => Some(Err(error)),
-            (Ok(None), Ok(())) => Some(Ok(())),
-            (Ok(None), Err(error)) if error.kind() == io::ErrorKind::NotConnected => None,
-            (Ok(None), Err(error)) => Some(Err(error)),
-        }
-    }
-
-    /// The side to read and the side to write. The socket must not be registered.
-    pub(crate) fn into_halves(self) -> Result<(Self, Sink), Cause> {
-        let halves = match self {
+impl Fresh {
+    /// Makes the socket known to the poll, and returns the side to read and the side to write.
+    pub(crate) fn split(self, registry: &Registry, token: Token) -> io::Result<(Socket, Sink)> {
+        match self {
             Self::Tcp(stream) => {
-                let stream = std::net::TcpStream::from(stream);
                 quorlock_host::keep_alive(&stream);
                 // Requests are small and must not wait for more bytes to fill a segment.
-                let sink = stream.set_nodelay(true).and_then(|()| stream.try_clone());
-                sink.map(|sink| (Self::Tcp(TcpStream::from_std(stream)), Box::new(sink) as Sink))
+                stream.set_nodelay(true)?;
+                let (stream, sink) = share(stream, registry, token)?;
+                Ok((Socket::Tcp(stream), sink))
             }
+            #[cfg(unix)]
             Self::Unix(stream) => {
-                let stream = std::os::unix::net::UnixStream::from(stream);
-                stream
-                    .try_clone()
-                    .map(|sink| (Self::Unix(UnixStream::from_std(stream)), Box::new(sink) as Sink))
+                let (stream, sink) = share(stream, registry, token)?;
+                Ok((Socket::Unix(stream), sink))
             }
+            #[cfg(unix)]
             Self::Own(own) => {
+                registry.register(&mut SourceFd(&own.descriptor()), token, BOTH)?;
                 let sink = own.sink();
-                Ok((Self::Own(own), sink))
+                Ok((Socket::Own(own), sink))
             }
-        };
-        halves.map_err(|error| Cause::from(&error))
+        }
+    }
+}
+
+fn share<S>(mut stream: S, registry: &Registry, token: Token) -> io::Result<(Arc<S>, Sink)>
+where
+    S: Source + Send + Sync + 'static,
+    for<'a> &'a S: Write,
+{
+    registry.register(&mut stream, token, BOTH)?;
+    let stream = Arc::new(stream);
+    Ok((Arc::clone(&stream), Box::new(Shared(stream))))
+}
+
+/// A stream that is written while another thread reads it.
+struct Shared<S>(Arc<S>);
+
+impl<S> Write for Shared<S>
+where
+    for<'a> &'a S: Write,
+{
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes)
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Socket {
     /// Reads the bytes that have arrived; `None` if there are none.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Option<Result<usize, Cause>> {
         loop {
             let read = match self {
-                Self::Tcp(stream) => stream.read(buffer),
-                Self::Unix(stream) => stream.read(buffer),
+                Self::Tcp(stream) => (&**stream).read(buffer),
+                #[cfg(unix)]
+                Self::Unix(stream) => (&**stream).read(buffer),
+                #[cfg(unix)]
                 Self::Own(own) => return own.read(buffer),
             };
             return match read {
@@ -77,13 +112,15 @@ impl Socket {
         }
     }
 
-    /// Whether a read that does not fill the buffer has emptied the socket. Later bytes then cause
-    /// an event of the poll. A socket of the caller may have read ahead, and returns those bytes
-    /// first.
+    /// Whether a read that does not fill the buffer has emptied the socket, so that later bytes
+    /// cause an event of the poll. On Windows they do so only after a read has found nothing, and a
+    /// socket of the caller may have read ahead, and returns those bytes first.
     pub(crate) fn gives_all(&self) -> bool {
         match self {
-            Self::Tcp(_) => true,
+            Self::Tcp(_) => cfg!(unix),
+            #[cfg(unix)]
             Self::Unix(_) => true,
+            #[cfg(unix)]
             Self::Own(_) => false,
         }
     }
@@ -92,34 +129,30 @@ impl Socket {
     pub(crate) fn has_fault(&self) -> bool {
         match self {
             Self::Tcp(_) => false,
+            #[cfg(unix)]
             Self::Unix(_) => false,
+            #[cfg(unix)]
             Self::Own(own) => own.has_fault(),
         }
     }
-}
 
-impl Source for Socket {
-    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.register(registry, token, interests),
-            Self::Unix(stream) => stream.register(registry, token, interests),
-            Self::Own(own) => own.register(registry, token, interests),
-        }
+    /// Ends the events. The side to write may live on, and so may a handle in a forked child, so
+    /// that closing alone would not end them.
+    #[cfg(unix)]
+    pub(crate) fn leave(&self, registry: &Registry) {
+        use std::os::fd::AsRawFd as _;
+
+        let descriptor = match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Own(own) => own.descriptor(),
+        };
+        // It fails only if the socket is not registered.
+        let _ = registry.deregister(&mut SourceFd(&descriptor));
     }
 
-    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.reregister(registry, token, interests),
-            Self::Unix(stream) => stream.reregister(registry, token, interests),
-            Self::Own(own) => own.reregister(registry, token, interests),
-        }
-    }
-
-    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.deregister(registry),
-            Self::Unix(stream) => stream.deregister(registry),
-            Self::Own(own) => own.deregister(registry),
-        }
-    }
+    /// Events end when the front drops the side to write, at the latest when it learns of the end
+    /// of the connection. Until then they cause needless reads, and nothing else.
+    #[cfg(windows)]
+    pub(crate) fn leave(&self, _: &Registry) {}
 }

@@ -10,7 +10,7 @@ use quorlock_core::{Address, Cause, Config};
 
 use crate::calls::Connector;
 use crate::own::Own;
-use crate::socket::Socket;
+use crate::socket::Fresh;
 
 /// Opens lockers over connections that a connector opens: through a tunnel or a proxy, or over
 /// vsock.
@@ -121,7 +121,7 @@ where
     pub fn open(self, config: Config) -> Result<Locker, OpenError> {
         let connector = self.connector;
         let connector: Connector = Arc::new(move |to| {
-            let opened = connector(to).and_then(Own::new).map(Socket::Own);
+            let opened = connector(to).and_then(Own::new).map(Fresh::Own);
             opened.map_err(|error| Cause::from(&error))
         });
         crate::open_by(config, Some(&connector))

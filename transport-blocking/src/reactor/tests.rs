@@ -4,6 +4,7 @@
 use std::future::IntoFuture;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -11,6 +12,8 @@ use std::task::{Context, Wake};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
+use mio::Interest;
+use mio::unix::SourceFd;
 use quorlock_core::MasterState;
 use quorlock_core::front::Locker;
 use quorlock_embedded::Masters;
@@ -118,8 +121,11 @@ fn room_that_is_reported_before_the_front_knows_that_the_socket_is_full_is_not_f
         fills.recv().unwrap();
         // There is room again: the poll reports that once.
         let Link::Open(_, socket) = &mut reactor.masters[0].link else { unreachable!("it was not closed") };
+        socket.leave(reactor.poll.registry());
+        let Socket::Tcp(stream) = socket else { unreachable!("the master has a TCP address") };
         let interest = Interest::READABLE | Interest::WRITABLE;
-        reactor.poll.registry().reregister(socket, Token(0), interest).unwrap();
+        let descriptor = stream.as_raw_fd();
+        reactor.poll.registry().register(&mut SourceFd(&descriptor), Token(0), interest).unwrap();
         assert!(reactor.turn());
         looked.send(()).unwrap();
     });
