@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use quorlock_tests::{Certificates, ServerOptions};
 use tempfile::TempDir;
 
 const EXAMPLE: &str = include_str!("../outside/job_queue.rs");
@@ -125,6 +126,40 @@ fn a_program_whose_only_dependency_is_quorlock_tokio_builds_and_runs() {
 fn a_program_whose_only_dependency_is_quorlock_embedded_builds_and_runs() {
     let main = "fn main() { quorlock_embedded::Masters::start(3).unwrap().config().unwrap(); }";
     runs_with_only("quorlock-embedded", "transport-blocking/embedded", main);
+}
+
+/// Uses rustls as any program does, with the provider that rustls' own features choose. rustls
+/// panics there if two are built in.
+const OTHER_PROVIDER: &str = r#"
+    use quorlock_blocking::Config;
+    use rustls::ClientConfig;
+
+    fn main() {
+        let open = || quorlock_blocking::open(Config::new(["MASTER"]).unwrap());
+
+        let refused = open().unwrap_err().to_string();
+        assert!(refused.contains("CryptoProvider::install_default"), "{refused}");
+
+        drop(ClientConfig::builder());
+
+        open().unwrap().lock("job").wait().unwrap().release().wait().unwrap();
+    }
+"#;
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn a_program_with_another_provider_of_tls_takes_a_lock_over_tls() {
+    let certificates = Certificates::shared();
+    let master = ServerOptions::new().tls(certificates, "no").start();
+    let url = format!("rediss://{}?cacert={}", master.address(), certificates.root().display());
+    let path = workspace().join("transport-blocking");
+    let sections = format!(
+        "[dependencies]\nquorlock-blocking = {{ path = {path:?}, features = [\"tls\"] }}\nrustls = \"0.23\"\n"
+    );
+    let name = "other-provider";
+    let main = OTHER_PROVIDER.replace("MASTER", &url);
+    let output = cargo(&package(name, &sections, &[("src/main.rs", &main)]), name, "run", 0);
+    assert!(output.status.success(), "{}", printed(&output));
 }
 
 #[track_caller]

@@ -13,6 +13,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 use crate::Tls;
 use crate::error::{Pem, TlsError};
+use crate::provider::provider;
 
 /// Collects settings; [`TlsBuilder::build`] checks them.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(crate) struct Settings {
     roots: Option<Vec<CertificateDer<'static>>>,
     identity: Option<Identity>,
     accept_any: bool,
+    /// The provider of the program's own configuration, if it gave one.
+    pub(crate) provider: Option<Arc<CryptoProvider>>,
     /// How long to wait for files that are pipes; `None` for the default.
     pub(crate) patience: Option<Duration>,
 }
@@ -94,7 +97,8 @@ impl TlsBuilder {
     ///
     /// # Errors
     /// A file that cannot be used, a certificate and a key that do not belong together, a name that
-    /// no certificate can contain, no issuers in the system, or a provider without TLS 1.2 and 1.3.
+    /// no certificate can contain, no issuers in the system, no provider, or one without TLS 1.2
+    /// and 1.3.
     pub fn build(self) -> Result<Tls, TlsError> {
         if let Some(name) = self.0.files.server_name() {
             let unusable = |_| TlsError::UnusableName { name: name.to_owned() };
@@ -139,10 +143,7 @@ impl Settings {
         roots: Option<Vec<CertificateDer<'static>>>,
         identity: Option<Identity>,
     ) -> Result<Arc<ClientConfig>, TlsError> {
-        // Uses the default provider if there is one, so that a program can prescribe its provider.
-        // Without a default, rustls would panic if two providers were compiled in.
-        let provider = CryptoProvider::get_default()
-            .map_or_else(|| Arc::new(rustls::crypto::ring::default_provider()), Arc::clone);
+        let provider = self.provider.clone().map_or_else(provider, Ok)?;
         let versions = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::UnusableProvider { error })?;

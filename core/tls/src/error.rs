@@ -40,6 +40,9 @@ pub enum TlsError {
         /// The name.
         name: String,
     },
+    /// There is no `CryptoProvider` of rustls: this process has installed none, and no feature has
+    /// brought one.
+    NoProvider,
     /// The `CryptoProvider` of rustls that this process has installed cannot be used. For example,
     /// it has no cipher suite for TLS 1.2 or 1.3.
     UnusableProvider {
@@ -73,6 +76,7 @@ impl TlsError {
             Self::NoRoots => TlsFault::NoRoots,
             Self::UnusableName { .. } => TlsFault::UnusableName,
             Self::UnusableProvider { .. } => TlsFault::NoCommonVersion,
+            Self::NoProvider => TlsFault::Other,
         }
     }
 }
@@ -110,6 +114,9 @@ impl fmt::Display for TlsError {
             Self::UnusableName { name } => {
                 write!(f, "no certificate can contain the name {name}: give the certificate's name with sni=")
             }
+            Self::NoProvider => f.write_str(
+                "there is no cryptography for TLS: enable the feature `tls-ring` or `tls-aws-lc-rs` of the transport, or install a provider of rustls before (CryptoProvider::install_default)",
+            ),
             Self::UnusableProvider { error } => {
                 write!(f, "the CryptoProvider of rustls that this process has installed cannot be used: {error}")
             }
@@ -122,7 +129,7 @@ impl Error for TlsError {
         match self {
             Self::Unreadable { error, .. } => Some(error),
             Self::UnusablePair { error } | Self::UnusableProvider { error } => Some(error),
-            Self::Missing { .. } | Self::NoRoots | Self::UnusableName { .. } => None,
+            Self::Missing { .. } | Self::NoRoots | Self::NoProvider | Self::UnusableName { .. } => None,
         }
     }
 }

@@ -6,8 +6,9 @@
 //!
 //! - TLS 1.2 and 1.3, with sessions resumed. Early data is never sent: it can be replayed, and a
 //!   password or a lock must not be.
-//! - The provider of ciphers is the one that this process has installed as rustls' default, or
-//!   ring. This crate installs none, and two providers in one program do not conflict.
+//! - The cryptography is that of the provider which this process has installed as rustls' default,
+//!   or else of the feature `ring` or `aws-lc-rs` (ring, if both are on). This crate installs none,
+//!   and without these features it brings none into your program.
 //! - The server's certificate is always verified, by the system's issuers or by your own, unless
 //!   code says otherwise ([`TlsBuilder::dangerous`]).
 //! - The files that a URL names are read again when they have changed, at the next connection. If
@@ -21,6 +22,7 @@ mod channel;
 mod error;
 mod fault;
 mod files;
+mod provider;
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -117,11 +119,13 @@ pub fn secured(config: Config) -> Config {
     config.or_security(|| Arc::new(Tls::of(settings, None)))
 }
 
-/// Uses your own configuration, with its provider, issuers and certificates. It is used
-/// for masters whose URLs name no files.
+/// Uses your own configuration, with its provider, issuers and certificates. Of it, masters whose
+/// URLs name files use the provider alone.
 impl From<Arc<ClientConfig>> for Tls {
     fn from(config: Arc<ClientConfig>) -> Self {
-        Self::of(Settings::default(), Some(config))
+        let mut settings = Settings::default();
+        settings.provider = Some(Arc::clone(config.crypto_provider()));
+        Self::of(settings, Some(config))
     }
 }
 

@@ -87,17 +87,25 @@ pub(super) fn tokio() -> Outcome {
 pub(super) fn rustls() -> Outcome {
     let words = ["--workspace", "--all-features", "--target", "all", "--prefix", "none", "--no-dedupe"];
     let tree = tree(&words)?;
-    refuse(&tree, "only rustls with ring is used", |line| {
-        ["openssl v", "openssl-sys v", "native-tls v", "aws-lc-rs v"]
-            .iter()
-            .any(|name| line.starts_with(name))
+    refuse(&tree, "only rustls is used", |line| {
+        ["openssl v", "openssl-sys v", "native-tls v"].iter().any(|name| line.starts_with(name))
     })?;
     let versions: BTreeSet<_> = tree
         .lines()
         .filter(|line| line.starts_with("rustls v"))
         .map(|line| line.split(" (").next().unwrap_or(line))
         .collect();
-    if versions.len() == 1 { Ok(()) } else { Err(format!("not one rustls: {versions:?}").into()) }
+    if versions.len() != 1 {
+        return Err(format!("not one rustls: {versions:?}").into());
+    }
+    // A second provider makes `ClientConfig::builder()` of any other part of a program panic.
+    for package in ["quorlock-tokio", "quorlock-smol", "quorlock-blocking"] {
+        let tree = self::tree(&["-p", package, "--features", "tls", "-e", "normal", "--prefix", "none"])?;
+        refuse(&tree, &format!("{package} has a provider with the feature `tls` alone"), |line| {
+            ["ring v", "aws-lc-rs v"].iter().any(|name| line.starts_with(name))
+        })?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
