@@ -6,6 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::printed::Printed;
 use super::queue_place::{PLACE, QUEUE, TICKET};
 use super::{ConfigError, Fleet};
 
@@ -224,10 +225,7 @@ impl Hash for Resource {
 
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match std::str::from_utf8(self.name()) {
-            Ok(text) if !text.contains(char::is_control) => f.write_str(text),
-            _ => write!(f, "{}", self.name().escape_ascii()),
-        }
+        Printed(self.name()).fmt(f)
     }
 }
 
