@@ -258,3 +258,32 @@ impl fmt::Debug for Claim {
         f.write_str("Claim(hidden)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_any_length_are_encoded_in_the_same_way() {
+        let token = Token::from_bytes([0xab; Token::BYTES]);
+        for length in [1, 77, 78, 200, Resource::MAX_BYTES] {
+            let resource = Resource::new("x".repeat(length)).unwrap();
+            let expected = |counter: bool| {
+                let mut bytes = Vec::new();
+                put_argument(&mut bytes, resource.key());
+                if counter {
+                    put_argument(&mut bytes, &resource.counter_key());
+                }
+                put_argument(&mut bytes, b"marker");
+                put_argument(&mut bytes, &token.to_hex());
+                bytes
+            };
+            for (fenced, with_counter) in [(false, false), (true, false), (true, true)] {
+                let claim = Claim::new(&resource.clone().into(), token, fenced, None);
+                let mut bytes = Vec::new();
+                claim.put(with_counter, Some("marker"), &mut bytes);
+                assert!(bytes == expected(with_counter), "{length} bytes, fenced: {fenced}");
+            }
+        }
+    }
+}
