@@ -180,3 +180,21 @@ impl ExtensionId {
         Self(number)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_resumption_says_which_masters_count_and_of_what_it_is() {
+        let token = "ab".repeat(Token::BYTES);
+        for (rest, counts_all, is_plain) in
+            [("", true, true), ("-5", false, true), ("-0-7", true, false), ("-5.4-7", false, false)]
+        {
+            let text = format!("{token}{rest}");
+            let resumption = Resumption::from_text(&text, None).unwrap();
+            assert_eq!((resumption.counts_all(), resumption.is_plain()), (counts_all, is_plain), "{rest}");
+            assert_eq!(resumption.expose(), text);
+        }
+    }
+}

@@ -112,6 +112,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_script_gets_only_the_settings_of_the_fleet_that_it_needs() {
+        let longest_ttl = Ttl::new(Duration::from_secs(10)).unwrap();
+        let fleet = Fleet { longest_ttl, masters: 3, replicas: None };
+        let replicated = Fleet { replicas: Some(1), ..fleet };
+        for (action, alone, beside_replicas) in [
+            (Action::Acquire, Terms::Marker(fleet), Terms::Marker(replicated)),
+            (Action::Extend, Terms::Marker(fleet), Terms::Marker(replicated)),
+            // The marker was checked when the lock was acquired.
+            (Action::Raise, Terms::Nothing, Terms::Replicas(replicated)),
+            (Action::Release, Terms::Nothing, Terms::Nothing),
+        ] {
+            assert_eq!(Terms::of(action, None), Terms::Nothing, "{action:?}");
+            assert_eq!(Terms::of(action, Some(fleet)), alone, "{action:?}");
+            assert_eq!(Terms::of(action, Some(replicated)), beside_replicas, "{action:?}");
+        }
+    }
+
+    #[test]
     fn the_last_number_of_the_marker_encodes_masters_and_replicas() {
         let longest_ttl = Ttl::new(Duration::from_secs(10)).unwrap();
         for (masters, replicas, marked) in

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::ConfigError;
+use super::printed::Printed;
 
 /// Holders that share a resource: holders of one group are let in together, and exclude all others.
 ///
@@ -40,10 +41,9 @@ impl Group {
 /// Displays `readers`, or the name with non-text bytes escaped.
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match std::str::from_utf8(self.name()) {
-            Ok("") => f.write_str("readers"),
-            Ok(text) if !text.contains(char::is_control) => f.write_str(text),
-            _ => write!(f, "{}", self.name().escape_ascii()),
+        match &self.0 {
+            None => f.write_str("readers"),
+            Some(name) => Printed(name).fmt(f),
         }
     }
 }

@@ -45,3 +45,21 @@ impl fmt::Display for IoFault {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_is_that_of_the_system() {
+        for (error, code) in [
+            (io::Error::from_raw_os_error(24), Some(24)),
+            (io::Error::from(io::ErrorKind::TimedOut), None),
+            (io::Error::other("hunter2"), None),
+        ] {
+            let fault = IoFault::from(&error);
+            assert_eq!((fault.code(), fault.kind()), (code, error.kind()));
+            assert!(!fault.to_string().contains("hunter2"));
+        }
+    }
+}

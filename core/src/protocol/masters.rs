@@ -208,5 +208,6 @@ mod tests {
         set.remove(last);
         assert!(set.is_empty());
         assert_eq!(MasterSet::all(3).without(MasterSet::all(2)).iter().count(), 1);
+        assert_eq!(MasterSet::all(3).with(MasterSet::all(2)), MasterSet::all(3));
     }
 }

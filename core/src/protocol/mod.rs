@@ -23,6 +23,7 @@ mod io_fault;
 mod masters;
 mod missing;
 mod outcome;
+mod printed;
 mod queue_place;
 mod request;
 mod resource;

@@ -176,7 +176,7 @@ impl fmt::Display for AcquireError {
             }
             Self::Invalid(error) => write!(f, "{error}"),
             Self::TooManyLocks { limit } => write!(f, "{}", TooManyLocks { limit: *limit }),
-            Self::NoEntropy => f.write_str("could not get random bytes from the operating system"),
+            Self::NoEntropy => write!(f, "{EntropyFailed}"),
             Self::Forked => f.write_str(FORKED),
             Self::DriverEnded => f.write_str(DRIVER_ENDED),
         }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::printed::Printed;
 use super::queue_place::{PLACE, QUEUE, TICKET};
 use super::{ConfigError, Fleet};
 
@@ -224,10 +225,7 @@ impl Hash for Resource {
 
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match std::str::from_utf8(self.name()) {
-            Ok(text) if !text.contains(char::is_control) => f.write_str(text),
-            _ => write!(f, "{}", self.name().escape_ascii()),
-        }
+        Printed(self.name()).fmt(f)
     }
 }
 
@@ -304,6 +302,26 @@ mod tests {
     }
 
     #[test]
+    fn only_the_key_of_a_permit_leads_to_the_queue_of_its_semaphore() {
+        for name in ["doc", "{a}:b"] {
+            let resource = Resource::new(name).unwrap();
+            for index in [0, 10] {
+                let queue = Resource::seats_of(&resource.seat_key(index));
+                assert_eq!(queue.as_deref(), Some(resource.seats().key()), "{name}");
+            }
+            let others = [name.into(), resource.next_seat_key(), resource.seats().key().into()];
+            assert!(others.iter().all(|key| Resource::seats_of(key).is_none()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_resource_is_found_by_the_bytes_of_its_key() {
+        let resource = Resource::with_prefix("app:", b"job").unwrap();
+        let all = std::collections::HashSet::from([resource]);
+        assert!(all.contains(&b"app:job"[..]) && !all.contains(&b"job"[..]));
+    }
+
+    #[test]
     fn a_prefix_is_part_of_the_key_but_not_of_the_name() {
         let resource = Resource::with_prefix("app:", b"job").unwrap();
         assert_eq!((resource.name(), resource.key()), (&b"job"[..], &b"app:job"[..]));
@@ -331,6 +349,8 @@ mod tests {
         assert_eq!(counter("job"), "quorlock:fence/{job}");
         assert_eq!(counter("{user:7}:mail"), "quorlock:fence:{user:7}:mail");
         assert_eq!(counter("a{b}"), "quorlock:fence:a{b}");
+        assert_eq!(counter("{}b"), "quorlock:fence/{{}b}", "an empty tag is none");
+        assert_eq!(counter("{}{b}"), "quorlock:fence/{{}{b}}");
         let names =
             ["b", "{b}", "{{b}}", "a{b}", "c{b}", "/{b}", ":{b}", "{}b", "{b", "b}", "{}{b}", "}{b", "}{b}"];
         let counters: std::collections::BTreeSet<_> = names.iter().map(|name| counter(name)).collect();

@@ -178,3 +178,29 @@ impl fmt::Display for TlsFault {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A channel that implements only what it must.
+    struct Least;
+
+    impl Channel for Least {
+        fn open(&mut self, _: &[u8], _: &mut Vec<u8>, _: &mut Vec<u8>) -> Result<ChannelState, Cause> {
+            Ok(ChannelState::Established)
+        }
+
+        fn seal(&mut self, _: &[u8], _: &mut Vec<u8>) -> Result<(), Cause> {
+            Ok(())
+        }
+
+        fn close(&mut self, _: &mut Vec<u8>) {}
+    }
+
+    #[test]
+    fn a_channel_that_does_not_say_otherwise_is_neither_worn_nor_outdated() {
+        assert!(!Least.is_worn() && !Least.has_outdated_files());
+        assert_eq!(Least.facts(), None);
+    }
+}

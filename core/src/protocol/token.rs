@@ -111,6 +111,21 @@ mod tests {
     }
 
     #[test]
+    fn a_boxed_source_of_random_bytes_is_the_source_itself() {
+        struct Once(Option<u8>);
+        impl Entropy for Once {
+            fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+                bytes.fill(self.0.take().ok_or(EntropyFailed)?);
+                Ok(())
+            }
+        }
+        let mut boxed: Box<dyn Entropy> = Box::new(Once(Some(7)));
+        let mut bytes = [0; 3];
+        assert_eq!((boxed.fill(&mut bytes), bytes), (Ok(()), [7; 3]));
+        assert_eq!(boxed.fill(&mut bytes), Err(EntropyFailed));
+    }
+
+    #[test]
     fn debug_never_shows_a_token() {
         assert_eq!(format!("{:?}", Token::from_bytes([7; 20])), "Token(hidden)");
     }

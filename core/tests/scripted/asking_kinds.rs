@@ -102,10 +102,9 @@ fn readers_are_counted_and_the_last_end_is_reported() {
         assert!(seen.sharers().all(|(holder, on)| on == 3 && holder.is_ours() == (node == 0)));
     }
     world.pass(ms(6_500));
-    assert_eq!(
-        inspect(&mut world, 1).to_string(),
-        "1 reader, it ends in 2.5 s; on 3 of 3 masters (quorum 2)"
-    );
+    let seen = inspect(&mut world, 1);
+    assert_eq!(seen.to_string(), "1 reader, it ends in 2.5 s; on 3 of 3 masters (quorum 2)");
+    assert_eq!((seen.is_held(), seen.remaining()), (true, Some(ms(2_500))));
     world.pass(ms(2_600));
     assert!(inspect(&mut world, 1).is_free());
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quorlock_core::{Acquire, Event, LockId, ReleaseOutcome, Resource};
 
+use super::fair::fair;
 use super::world::{Flow, KEY, REQUEST_TIMEOUT, World, ms, wanted};
 
 /// How the connection ends once the next request has been written to it.
@@ -146,6 +147,21 @@ fn a_resumed_lock_is_granted() {
             matches!(event, Event::Granted { lock: granted, .. } if granted == lock),
             "{end:?}: {event:?}"
         );
+    }
+}
+
+#[test]
+fn a_fair_attempt_that_is_repeated_stays_in_the_queue() {
+    let (mut world, end) = (World::of(3), End::ResetBehindTheServer);
+    world.pass(ms(7_000));
+    world.each(|master| master.flow = Flow::RepliesHeld);
+    let lock = world.acquire(&fair());
+    written(&mut world, end);
+    let event = world.next_event();
+    assert!(matches!(event, Event::Granted { lock: granted, .. } if granted == lock), "{event:?}");
+    for master in &world.masters {
+        let counts = ["ENTER", "RELEASE", "LEAVE"].map(|command| master.count(command));
+        assert_eq!(counts, [2, 1, 0], "the first grant is released, but not the place");
     }
 }
 

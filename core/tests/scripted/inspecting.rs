@@ -62,6 +62,7 @@ fn a_held_lock_is_shown_to_all_and_as_ours_to_its_holder() {
         assert_eq!((seen.is_held(), seen.is_ours(), seen.remaining()), (true, is_ours, Some(ms(9_000))));
         let LockState::Held(holding) = seen.state() else { panic!("{seen:?}") };
         assert_eq!((holding.on, holding.holder.number(), seen.answered()), (3, 0, 3));
+        assert_eq!((seen.is_free(), seen.free()), (false, 0));
         let held = if is_ours { "ours" } else { "held by one holder" };
         assert_eq!(seen.to_string(), format!("{held} on 3 of 3 masters (quorum 2), 9 s left"));
         assert!(!format!("{seen:?}{seen}").contains(&token[..8]));
@@ -158,7 +159,7 @@ fn errors_of_a_server_are_reported_as_its_answer() {
     let seen = inspect(&mut world, 0);
     let first = seen.masters().next().unwrap().1;
     assert_eq!(first.unwrap_err(), Cause::Server(ServerError::Loading));
-    assert!(seen.is_free());
+    assert_eq!((seen.is_free(), seen.free(), seen.is_held()), (true, 2, false));
 }
 
 #[test]

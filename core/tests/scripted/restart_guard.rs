@@ -291,23 +291,26 @@ fn longer_ttls_than_the_longest_are_refused_and_nothing_is_sent() {
 
 #[test]
 fn servers_that_remove_keys_when_memory_is_short_are_refused_unless_that_is_allowed() {
-    let limited = |settings: ConfigBuilder| {
+    let limited = |policy: &str, settings: ConfigBuilder| {
         let mut world = World::cold(settings);
         for master in &mut world.masters {
             master.configure("maxmemory", "100000000");
-            master.configure("maxmemory-policy", "allkeys-lru");
+            master.configure("maxmemory-policy", policy);
         }
         world.pump();
         world.acquire(&lock());
         world.refusal()
     };
-    let error = limited(guarded(3));
+    let error = limited("allkeys-lru", guarded(3));
     assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
     assert!(error.to_string().contains("allkeys-lru"), "{error}");
-    let error = limited(guarded(3).allow_eviction(EvictionPolicy::VolatileTtl));
+    let error = limited("allkeys-lru", guarded(3).allow_eviction(EvictionPolicy::VolatileTtl));
     assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
-    let error = limited(guarded(3).allow_eviction(EvictionPolicy::AllKeysLru));
-    assert!(quarantines(&error).iter().any(Option::is_some), "{error}");
+    let allowing = guarded(3).allow_eviction(EvictionPolicy::AllKeysLru);
+    for (policy, settings) in [("allkeys-lru", allowing), ("noeviction", guarded(3))] {
+        let error = limited(policy, settings);
+        assert!(quarantines(&error).iter().any(Option::is_some), "{policy}: {error}");
+    }
 }
 
 #[test]

@@ -68,6 +68,8 @@ fn local_waiters_are_notified_of_keys_that_a_release_or_an_undo_may_have_deleted
     let config = Config::new(["redis://a"]).unwrap();
     let two = config.targets([Target::write("r"), Target::write("s")]).unwrap();
     let one_key = Targets::from(Resource::new("r").unwrap());
+    let permit = Targets::from(Resource::new("r").unwrap().seat(0));
+    let quarantined = Answer::OursInQuarantine { remaining: ms(1) };
     for (targets, action, answer, is_told) in [
         (&two, Action::Release, Answer::Yes, true),
         (&two, Action::Undo, Answer::Yes, true),
@@ -79,6 +81,16 @@ fn local_waiters_are_notified_of_keys_that_a_release_or_an_undo_may_have_deleted
         (&one_key, Action::Release, Answer::No, false),
         // Only the lock in front asks for a single key.
         (&one_key, Action::Undo, Answer::Yes, false),
+        // Locks of the other permits ask for the key, too.
+        (&permit, Action::Release, Answer::No, true),
+        (&permit, Action::Undo, Answer::Yes, true),
+        (&one_key, Action::Extend, quarantined, true),
+        (&one_key, Action::Keep, Answer::Yes, true),
+        (&one_key, Action::ForceRelease, Answer::Yes, true),
+        // They change no key of a held lock.
+        (&one_key, Action::Acquire, Answer::Yes, false),
+        (&one_key, Action::Raise, Answer::Yes, false),
+        (&one_key, Action::Attend, Answer::Yes, false),
     ] {
         let mut alone = Alone::ready(one());
         let claim = Claim::new(targets, Token::from_bytes([1; Token::BYTES]), false, None);

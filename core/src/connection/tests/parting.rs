@@ -29,6 +29,24 @@ fn a_parting_release_names_the_claim_that_the_lock_has_after_its_downgrade() {
 }
 
 #[test]
+fn a_parting_release_names_all_permits_of_a_window_although_the_lock_has_one_of_them() {
+    let mut alone = Alone::ready(one());
+    let (name, token) = (Resource::new("r").unwrap(), Token::from_bytes([1; Token::BYTES]));
+    let seats: Vec<_> = (0..4).map(|index| name.seat(index)).collect();
+    let window = Claim::of_seats(&name, &seats, 1, token, false, None);
+    let chosen = Claim::new(&seats[0].clone().into(), token, false, None);
+    for (action, claim) in [(Action::Acquire, &window), (Action::Extend, &chosen)] {
+        let request = Request { claim: claim.clone(), ..request(action, 1) };
+        alone.connection.submit(&request, &mut Wording::default(), alone.now, &mut alone.answers);
+    }
+    alone.written();
+    alone.pass(ms(50));
+    let mut expected = Vec::new();
+    Request { claim: window, ..request(Action::Release, 1) }.encode(Form::ByText, None, &mut expected);
+    assert_eq!(alone.written(), expected.escape_ascii().to_string());
+}
+
+#[test]
 fn a_request_on_a_silent_connection_is_undone_only_if_its_release_is_written() {
     for (action, is_copied, fate) in [
         (Action::Acquire, false, Fate::Undone),

@@ -36,6 +36,18 @@ fn a_release_removes_all_unsent_requests_of_its_place_and_is_sent() {
 }
 
 #[test]
+fn a_release_forgets_no_request_for_another_place() {
+    let mut alone = Alone::greeting(one());
+    alone.ask(Action::Acquire, 1);
+    let (resource, place) = (Resource::new("r").unwrap(), QueuePlace::from_bytes([8; QueuePlace::BYTES]));
+    let claim = Claim::queued(&resource, Token::from_bytes([2; Token::BYTES]), false, place);
+    let release = Request { claim, ..request(Action::Release, 2) };
+    alone.connection.submit(&release, &mut Wording::default(), alone.now, &mut alone.answers);
+    assert_eq!(alone.answered(), []);
+    assert_eq!(alone.connection.queued.len(), 2);
+}
+
+#[test]
 fn a_release_whose_acquisition_was_sent_on_an_earlier_connection_is_sent() {
     let mut alone = Alone::greeting(one());
     alone.ask(Action::Stay, 1);

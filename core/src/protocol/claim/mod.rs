@@ -189,31 +189,13 @@ impl Claim {
         self.one_resource().is_none() || self.resources().any(Resource::is_seat)
     }
 
-    /// Whether both have the same keys and token, or the same place in a queue.
-    pub(crate) fn is_of(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (
-                Form::One { bytes: ours, key, keys },
-                Form::One { bytes: theirs, key: their_key, keys: their_keys },
-            ) => {
-                ours.get(..usize::from(*key)) == theirs.get(..usize::from(*their_key))
-                    && ours.get(usize::from(*keys)..) == theirs.get(usize::from(*their_keys)..)
-            }
-            (Form::All(ours), Form::All(theirs)) => Arc::ptr_eq(ours, theirs) || ours == theirs,
-            (Form::Literal(ours), Form::Literal(theirs)) => ours == theirs,
-            (Form::Queued(ours), Form::Queued(theirs)) => {
-                ours.place() == theirs.place() || ours.lock().is_of(theirs.lock())
-            }
-            (Form::Queued(queued), Form::One { .. }) => queued.lock().is_of(other),
-            (Form::One { .. }, Form::Queued(queued)) => self.is_of(queued.lock()),
-            _ => false,
-        }
-    }
-
-    /// As [`Claim::is_of`], or both have the same token in different forms: that of a lock, and
-    /// that of the same lock after a downgrade.
+    /// Whether both have the same token, or the same place in a queue. The keys may differ: those
+    /// of a lock and of the same lock after a downgrade, or other permits of a semaphore.
     pub(crate) fn is_of_same(&self, other: &Self) -> bool {
-        self.is_of(other) || self.token().is_some() && self.token() == other.token()
+        match (&self.0, &other.0) {
+            (Form::Queued(ours), Form::Queued(theirs)) if ours.place() == theirs.place() => true,
+            _ => self.token().is_some_and(|token| other.token() == Some(token)),
+        }
     }
 
     /// The token's stored bytes, equal for one token in every form that acquires; `None` if no
@@ -274,5 +256,34 @@ fn argument(bytes: &[u8]) -> &[u8] {
 impl fmt::Debug for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Claim(hidden)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_any_length_are_encoded_in_the_same_way() {
+        let token = Token::from_bytes([0xab; Token::BYTES]);
+        for length in [1, 77, 78, 200, Resource::MAX_BYTES] {
+            let resource = Resource::new("x".repeat(length)).unwrap();
+            let expected = |counter: bool| {
+                let mut bytes = Vec::new();
+                put_argument(&mut bytes, resource.key());
+                if counter {
+                    put_argument(&mut bytes, &resource.counter_key());
+                }
+                put_argument(&mut bytes, b"marker");
+                put_argument(&mut bytes, &token.to_hex());
+                bytes
+            };
+            for (fenced, with_counter) in [(false, false), (true, false), (true, true)] {
+                let claim = Claim::new(&resource.clone().into(), token, fenced, None);
+                let mut bytes = Vec::new();
+                claim.put(with_counter, Some("marker"), &mut bytes);
+                assert!(bytes == expected(with_counter), "{length} bytes, fenced: {fenced}");
+            }
+        }
     }
 }

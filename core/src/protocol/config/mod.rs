@@ -277,11 +277,9 @@ impl Config {
         }
     }
 
-    /// Whether the configuration accepts this eviction policy.
+    /// Whether the restart guard accepts this eviction policy.
     pub(crate) fn allows_eviction(&self, policy: EvictionPolicy) -> bool {
-        self.fleet.is_none()
-            || policy == EvictionPolicy::NoEviction
-            || self.allowed_evictions.contains(&policy)
+        policy == EvictionPolicy::NoEviction || self.allowed_evictions.contains(&policy)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Settings that are accepted and settings that are refused.
 
+use super::super::Channel;
 use super::*;
 use crate::endpoint::{EndpointError, Login};
 
@@ -114,9 +115,9 @@ fn every_setting_of_the_builder_is_in_the_configuration() {
         .connect_timeout(Ttl::MAX)
         .retry_delay(MILLI..=Ttl::MAX)
         .reconnect_delay(Ttl::MAX..=Ttl::MAX)
-        .max_in_flight_requests(1)
-        .max_in_flight_bytes(2)
-        .max_locks(3)
+        .max_in_flight_requests(2)
+        .max_in_flight_bytes(3)
+        .max_locks(4)
         .client_name("quorlock-1!")
         .prefix("app:")
         .build()
@@ -131,7 +132,7 @@ fn every_setting_of_the_builder_is_in_the_configuration() {
     assert_eq!(config.reconnect_delay(), Ttl::MAX..=Ttl::MAX);
     assert_eq!(
         (config.max_in_flight_requests(), config.max_in_flight_bytes(), config.max_locks()),
-        (1, 2, 3)
+        (2, 3, 4)
     );
     assert_eq!(config.client_name(), Some("quorlock-1!"));
     assert_eq!((config.prefix(), config.resource("job").unwrap().key()), ("app:", &b"app:job"[..]));
@@ -152,6 +153,37 @@ fn every_setting_of_the_restart_guard_is_in_the_configuration() {
     assert_eq!(config.fleet(MasterId::all(3).next().unwrap()).map(|fleet| fleet.masters), Some(3));
     assert_eq!(config.allowed_evictions(), [EvictionPolicy::VolatileTtl]);
     assert!(!config.wake_ups());
+}
+
+/// An implementation of TLS whose error is its name.
+#[derive(Debug)]
+struct Named(&'static str);
+
+impl Security for Named {
+    fn prepare(&self, _: &[Endpoint]) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Err(self.0.into())
+    }
+
+    fn channel(&self, _: &Endpoint, _: &Address) -> Result<Box<dyn Channel>, Cause> {
+        Err(Cause::Closed)
+    }
+}
+
+#[test]
+fn the_transports_tls_is_used_if_a_url_asks_for_it_and_the_configuration_has_none() {
+    let (plain, mixed) = (["redis://a", "redis://b"], ["redis://a", "rediss://b"]);
+    for (masters, own, used) in [
+        (plain, None, None),
+        (plain, Some("own"), Some("own")),
+        (mixed, None, Some("transport")),
+        (mixed, Some("own"), Some("own")),
+    ] {
+        let builder = Config::builder(masters);
+        let builder = own.map_or(builder.clone(), |own| builder.tls(Named(own)));
+        let config = builder.build().unwrap().or_security(|| Arc::new(Named("transport")));
+        let name = config.security().map(|tls| tls.prepare(&[]).unwrap_err().to_string());
+        assert_eq!(name.as_deref(), used, "{masters:?}, {own:?}");
+    }
 }
 
 #[test]

@@ -18,6 +18,8 @@ fn names_are_put_in_order_and_counted_once() {
     let all = targets(&["b".into(), "a".into(), "b".into(), Target::read("c")]).unwrap();
     assert_eq!(all.to_string(), "a and 2 more");
     assert_eq!(format!("{all:?}"), r#"{"a": Exclusive, "b": Exclusive, "c": Shared(readers)}"#);
+    assert!(all.has_shared() && !all.is_shared());
+    assert!(!targets(&["b".into(), "a".into()]).unwrap().has_shared());
 }
 
 #[test]
