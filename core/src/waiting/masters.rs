@@ -85,9 +85,7 @@ impl Masters {
             Answer::Yes | Answer::Counted(_) | Answer::No if is_read => Key::Free,
             _ => Key::Unknown,
         };
-        if self.0.len() < of {
-            self.0.resize(of, Key::Unknown);
-        }
+        self.0.resize(of, Key::Unknown);
         self.set(master, key);
     }
 
