@@ -15,6 +15,9 @@ use crate::lock::{Assigner, Attempt, Effects, Grant, HEAD_START, Lock, Report};
 use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
+#[cfg(test)]
+mod tests;
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Bid {
     /// When the lock came to the front. For a lock that asked at once it is unknown until the first

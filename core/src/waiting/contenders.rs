@@ -13,6 +13,9 @@ use crate::lock::Grant;
 use crate::protocol::{Acquire, LockId, Mode, Resource, Targets};
 use crate::time::Instant;
 
+#[cfg(test)]
+mod tests;
+
 /// How many resources are kept, wanted or not, before unwanted ones are looked for. Larger: more
 /// memory. Smaller: more frequent looks.
 const KEPT: usize = 1024;

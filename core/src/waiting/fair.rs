@@ -148,3 +148,26 @@ fn answered(votes: &[Vote]) -> usize {
     };
     votes.iter().filter(has_answered).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::protocol::Cause;
+
+    #[test]
+    fn a_master_has_answered_if_it_has_voted_or_cannot_vote_yet() {
+        let remaining = Duration::from_secs(1);
+        for (vote, has_answered) in [
+            (Vote::Granted, true),
+            (Vote::HeldByAnother { remaining: None, holder: None }, true),
+            (Vote::Failed(Cause::Quarantined { remaining }), true),
+            (Vote::Failed(Cause::Closed), false),
+            (Vote::Outstanding, false),
+            (Vote::NotAsked, false),
+        ] {
+            assert_eq!(answered(&[vote; 3]), if has_answered { 3 } else { 0 }, "{vote:?}");
+        }
+    }
+}
