@@ -15,6 +15,9 @@ use crate::lock::{Assigner, Attempt, Effects, Grant, HEAD_START, Lock, Report};
 use crate::protocol::{Answer, EntropyFailed, MasterId, MasterSet, Vote};
 use crate::time::Instant;
 
+#[cfg(test)]
+mod tests;
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Bid {
     /// When the lock came to the front. For a lock that asked at once it is unknown until the first
@@ -178,7 +181,7 @@ impl Bid {
             all_at: self.all_at,
             masters: self.masters,
             last_votes: Some(Arc::clone(&waiting.votes)),
-            plan: Plan::Waiting(Waiting { awaited: MasterSet::EMPTY, listens: false, ..waiting }),
+            plan: Plan::Waiting(Waiting { listens: false, ..waiting }),
             ..Self::starting(start, lets_pass, now)
         }
     }
@@ -313,20 +316,23 @@ impl Bid {
 
     fn time_passed(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
-        let is_due = match &self.plan {
-            Plan::Waiting(waiting) => waiting.retry_at.is_some_and(|at| at <= now),
-            Plan::Asking { .. } | Plan::Pause { .. } => self.next_attempt().is_some_and(|at| at <= now),
-        };
-        let is_over = lock.give_up_at().is_some_and(|limit| limit <= now);
         match &self.plan {
-            Plan::Pause { until } if is_due => {
+            // A pause ends before the caller's time does, so nothing else can be due.
+            Plan::Pause { until } => {
                 self.woke_late = Some(now.since(*until));
                 self.ask(lock, effects);
             }
-            Plan::Waiting(_) if is_due && !is_over => self.ask(lock, effects),
-            Plan::Waiting(_) if is_due || is_over => self.finish(lock, effects),
-            Plan::Waiting(_) if self.renews_at.is_some() => self.renew_place(lock, effects),
-            Plan::Asking { .. } | Plan::Pause { .. } | Plan::Waiting(_) => {}
+            Plan::Waiting(waiting) => {
+                let is_due = waiting.retry_at.is_some_and(|at| at <= now);
+                if lock.give_up_at().is_some_and(|limit| limit <= now) {
+                    self.finish(lock, effects);
+                } else if is_due {
+                    self.ask(lock, effects);
+                } else {
+                    self.renew_place(lock, effects);
+                }
+            }
+            Plan::Asking { .. } => {}
         }
     }
 

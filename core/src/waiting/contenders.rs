@@ -13,6 +13,9 @@ use crate::lock::Grant;
 use crate::protocol::{Acquire, LockId, Mode, Resource, Targets};
 use crate::time::Instant;
 
+#[cfg(test)]
+mod tests;
+
 /// How many resources are kept, wanted or not, before unwanted ones are looked for. Larger: more
 /// memory. Smaller: more frequent looks.
 const KEPT: usize = 1024;
@@ -153,7 +156,8 @@ impl Contenders {
 
     /// How long, or for how many turns, a lock in front lets others go first.
     pub(crate) fn lets_pass(&self, targets: &Targets) -> LetsPass {
-        let known = targets.queues().next().and_then(|(resource, _)| self.known(resource));
+        let contender = targets.queues().next().and_then(|(first, _)| self.by_resource.get(first.key()));
+        let known = contender.and_then(|contender| contender.known.as_ref());
         known.map_or_else(LetsPass::default, |known| known.pace.lets_pass())
     }
 
@@ -171,10 +175,6 @@ impl Contenders {
     pub(crate) fn behind_at<'a>(&self, targets: &'a Targets, places: &Places) -> Option<&'a Resource> {
         let mut queues = targets.queues().zip(places.iter());
         queues.find_map(|((resource, _), place)| place.map(|_| resource))
-    }
-
-    fn known(&self, resource: &Resource) -> Option<&Known> {
-        self.by_resource.get(resource.key())?.known.as_deref()
     }
 
     // Coming.
@@ -226,12 +226,12 @@ impl Contenders {
         is_taken: impl Fn(LockId) -> bool,
         now: Instant,
     ) -> Entry {
-        let may_join = |id| !wanted.is_single_try() && is_taken(id);
+        // A single try does not wait beside readers.
         if wanted.is_single_try() {
             let contenders = wanted.targets.queues();
             let full = contenders
                 .filter_map(|(resource, mode)| Some((self.by_resource.get(resource.key())?, mode)))
-                .filter(|(contender, mode)| !contender.has_room_for(mode, may_join));
+                .filter(|(contender, mode)| !contender.has_room_for(mode, |_| false));
             let (mut others, mut all_taken) = (0, true);
             for (contender, _) in full {
                 others = others.max(contender.waiting() + contender.front.len());
@@ -245,7 +245,7 @@ impl Contenders {
         }
         let queues = wanted.targets.queues();
         let places: Box<[_]> =
-            queues.map(|(resource, mode)| self.join(resource, mode, id, may_join, now)).collect();
+            queues.map(|(resource, mode)| self.join(resource, mode, id, &is_taken, now)).collect();
         if places.iter().any(Option::is_some) {
             return Entry::Behind(Places::Several(places));
         }
@@ -343,7 +343,7 @@ impl Contenders {
             match (place, &mut contender.known) {
                 (Some(place), Some(known)) => {
                     known.queue.leave(place);
-                    frees |= contender.front.may_grow() && known.queue.len() > 0;
+                    frees |= contender.front.may_grow();
                 }
                 (Some(_), None) => debug_assert!(false, "a waiter that leaves is in a queue"),
                 (None, _) => frees = true,

@@ -11,9 +11,9 @@
 
 use std::sync::Arc;
 
-use super::bid::{Bid, Plan};
+use super::bid::Bid;
 use super::masters::{Key, Masters};
-use crate::lock::{Effects, Lock, State};
+use crate::lock::{Effects, Lock};
 use crate::protocol::{MasterId, QueuePlace, Vote};
 use crate::time::Instant;
 
@@ -61,7 +61,7 @@ impl Bid {
     /// An answer has come for a waiter: all masters must agree on its number, and enough of them
     /// may be free now.
     pub(super) fn heard_in_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
-        if self.renews_at.is_some() && lock.state() == State::Sought {
+        if self.renews_at.is_some() {
             lock.agree_on_number(effects);
             self.ask_if_free(lock, effects);
         }
@@ -71,8 +71,7 @@ impl Bid {
     /// waiters do not take each other's votes.
     fn ask_if_free(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let needed = effects.config.quorum.needed();
-        let may_ask = self.waiting().is_some_and(|waiting| waiting.retry_at.is_some());
-        if may_ask && lock.has_its_number() && self.masters.count(Key::Free) >= needed {
+        if lock.has_its_number() && self.masters.count(Key::Free) >= needed {
             self.ask(lock, effects);
         }
     }
@@ -80,8 +79,7 @@ impl Bid {
     /// Renews the place if that is due.
     pub(super) fn renew_place(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let now = effects.now;
-        let is_due = self.renews_at.is_some_and(|at| at <= now);
-        if !is_due || lock.state() != State::Sought || !matches!(self.plan, Plan::Waiting(_)) {
+        if self.renews_at.is_none_or(|at| now < at) {
             return;
         }
         if lock.keeps_its_place(0, effects.config.quorum) {
@@ -149,4 +147,27 @@ fn answered(votes: &[Vote]) -> usize {
         _ => false,
     };
     votes.iter().filter(has_answered).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::protocol::Cause;
+
+    #[test]
+    fn a_master_has_answered_if_it_has_voted_or_cannot_vote_yet() {
+        let remaining = Duration::from_secs(1);
+        for (vote, has_answered) in [
+            (Vote::Granted, true),
+            (Vote::HeldByAnother { remaining: None, holder: None }, true),
+            (Vote::Failed(Cause::Quarantined { remaining }), true),
+            (Vote::Failed(Cause::Closed), false),
+            (Vote::Outstanding, false),
+            (Vote::NotAsked, false),
+        ] {
+            assert_eq!(answered(&[vote; 3]), if has_answered { 3 } else { 0 }, "{vote:?}");
+        }
+    }
 }

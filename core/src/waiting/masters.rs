@@ -85,9 +85,7 @@ impl Masters {
             Answer::Yes | Answer::Counted(_) | Answer::No if is_read => Key::Free,
             _ => Key::Unknown,
         };
-        if self.0.len() < of {
-            self.0.resize(of, Key::Unknown);
-        }
+        self.0.resize(of, Key::Unknown);
         self.set(master, key);
     }
 
@@ -170,5 +168,103 @@ impl Masters {
         let unnamed =
             votes.iter().zip(&self.0).filter(|(vote, key)| vote.is_refusal() && **key == Key::Unknown);
         self.0.iter().filter_map(holder).map(held_by).max().unwrap_or(0) + unnamed.count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Cause, Fate, FencingToken};
+
+    const NOW: Instant = Instant::ORIGIN;
+    const HOLDER: Answer = Answer::Holder { holder: 7, remaining: None, watched: true };
+
+    fn first() -> MasterId {
+        MasterId::all(3).next().unwrap()
+    }
+
+    /// What is known after this answer of the first of three masters.
+    fn after(answer: Answer, is_read: bool) -> Masters {
+        let mut masters = Masters::default();
+        masters.note(first(), answer, is_read, 3, NOW);
+        masters
+    }
+
+    /// How many keys are free, held with a notification of their end, and unknown.
+    fn counts(masters: &Masters) -> [usize; 3] {
+        [masters.count(Key::Free), masters.watched(), masters.count(Key::Unknown)]
+    }
+
+    #[test]
+    fn an_answer_says_whether_the_key_is_free_or_held() {
+        let number = FencingToken::new(1).unwrap();
+        let queued = |ahead| Answer::Queued { number, ahead, is_first: true, watched: true };
+        let ahead = Ahead { holder: 7, remaining: None };
+        let failed = Answer::Failed { cause: Cause::Closed, fate: Fate::Unknown, stale: false };
+        let (free, held, unknown) = ([1, 0, 2], [0, 1, 2], [0, 0, 3]);
+        for (answer, at_a_read, at_an_attempt) in [
+            (HOLDER, held, held),
+            (queued(Some(ahead)), held, held),
+            (queued(None), free, free),
+            (Answer::Yes, free, unknown),
+            (Answer::Counted(number), free, unknown),
+            (Answer::No, free, unknown),
+            (failed, unknown, unknown),
+        ] {
+            assert_eq!(counts(&after(answer, true)), at_a_read, "{answer:?}");
+            assert_eq!(counts(&after(answer, false)), at_an_attempt, "{answer:?}");
+        }
+        assert_eq!(Masters::unknown(3), after(failed, true));
+    }
+
+    #[test]
+    fn a_master_is_silent_and_unheard_until_it_has_said_something_about_the_key() {
+        for (masters, silent, is_unheard) in [
+            (Masters::default(), 0, false),
+            (Masters::unknown(3), 3, true),
+            (after(HOLDER, true), 2, false),
+            (after(Answer::Yes, true), 2, false),
+        ] {
+            assert_eq!((masters.silent(), masters.is_unheard(first())), (silent, is_unheard), "{masters:?}");
+        }
+    }
+
+    #[test]
+    fn a_notification_and_its_end_are_news_only_about_a_key_that_was_held() {
+        for (answer, is_news, left) in [(HOLDER, true, [0, 0, 3]), (Answer::Yes, false, [1, 0, 2])] {
+            let mut masters = after(answer, true);
+            assert_eq!(masters.unwatched(first()), is_news, "{answer:?}");
+            assert_eq!(counts(&masters), left, "{answer:?}");
+            let mut masters = after(answer, true);
+            assert_eq!(masters.changed(first()), is_news, "{answer:?}");
+            assert_eq!(counts(&masters), [1, 0, 2], "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_lost_round_frees_the_masters_that_granted_it_and_keeps_what_others_have_named() {
+        let refused = |holder| Vote::HeldByAnother { remaining: None, holder };
+        for (votes, known) in [
+            ([Vote::Granted, Vote::Outstanding, refused(None)], [1, 0, 2]),
+            ([refused(Some(7)), Vote::Granted, Vote::Failed(Cause::Closed)], [1, 1, 1]),
+        ] {
+            let mut masters = after(HOLDER, true);
+            masters.undone(&votes);
+            assert_eq!(counts(&masters), known, "{votes:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_master_that_refused_can_free_a_refusal() {
+        let refused = Vote::HeldByAnother { remaining: None, holder: None };
+        for (vote, answer, has_freed) in [
+            (refused, Answer::Yes, true),
+            (refused, HOLDER, false),
+            (Vote::Granted, Answer::Yes, false),
+            (Vote::Granted, HOLDER, false),
+        ] {
+            let masters = after(answer, true);
+            assert_eq!(masters.has_freed_a_refusal(&[vote; 3]), has_freed, "{vote:?} {answer:?}");
+        }
     }
 }

@@ -135,15 +135,13 @@ impl Start {
         Self::default().beside(self.readers_beside)
     }
 
-    /// Combines the starts of one lock for different resources.
+    /// Combines the starts of one lock for different resources. It listens for none of them.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             pause: self.pause.max(other.pause),
-            listens: self.listens && other.listens,
-            yields: self.yields && other.yields,
             is_wary: self.is_wary || other.is_wary,
             patience: self.patience.max(other.patience),
-            readers_beside: self.readers_beside.max(other.readers_beside),
+            ..Self::default()
         }
     }
 

@@ -361,3 +361,19 @@ fn a_waiter_that_is_no_longer_first_leaves_changes_of_the_key_to_the_one_before_
     world.release(held);
     assert_eq!(granted(&mut world), [2]);
 }
+
+#[test]
+fn a_waiter_that_has_left_the_queue_enters_it_again_when_a_quorum_answers() {
+    let mut world = processes(3, 2);
+    world.hold(&Acquire { fair: false, ttl: Ttl::new(ms(60_000)).unwrap(), ..fair() });
+    for master in [1, 2] {
+        world.cut(1, master);
+        world.masters[master].reach = Reach::Ignores;
+    }
+    world.acquire_by(1, &fair());
+    world.pass(ms(2_000));
+    assert_eq!(places(&world, 0), 0);
+    world.each(|master| master.reach = Reach::Accepts);
+    world.pass(ms(5_000));
+    assert!((0..3).all(|master| places(&world, master) == 1));
+}

@@ -276,3 +276,17 @@ fn very_many_free_permits_between_windows_are_found_by_a_later_attempt() {
     };
     assert_eq!(granted, lock);
 }
+
+#[test]
+fn a_waiter_of_the_process_asks_as_soon_as_enough_of_its_permits_are_released() {
+    let mut world = World::of(3);
+    let [two, one] = [2, 1].map(|at_once| world.acquire(&wanted(3, at_once)));
+    assert_eq!(granted(&mut world, 0).len(), 2);
+    let waits = world.acquire(&wanted(3, 2));
+    world.pass(ms(50));
+    assert_eq!(granted(&mut world, 0), []);
+    world.release(two);
+    let now_held: Vec<_> = granted(&mut world, 0).into_iter().map(|(lock, _)| lock).collect();
+    assert_eq!(now_held, [waits]);
+    world.release(one);
+}

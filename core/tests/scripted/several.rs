@@ -256,3 +256,72 @@ fn a_waiting_writer_that_died_keeps_readers_out_for_a_second() {
     let waited = world.now.since(start);
     assert!(waited <= ms(1_100) && waited >= ms(400), "{waited:?}");
 }
+
+#[test]
+fn a_single_try_for_several_resources_asks_no_master_while_callers_of_its_process_seek_one_of_them() {
+    let [x, y] = ["x", "y"].map(|name| write(&[name]));
+    // What the process holds and seeks, and how many callers were ahead of a single try for `x` and
+    // `y`; `None` if it asks the masters.
+    let cases = [
+        (vec![], vec![], None),
+        (vec![x.clone()], vec![], None),
+        (vec![y.clone()], vec![], None),
+        (vec![read("x")], vec![], None),
+        (vec![read("x"), y.clone()], vec![], None),
+        (vec![], vec![x.clone()], Some(1)),
+        (vec![y.clone()], vec![x.clone()], Some(1)),
+        (vec![x.clone()], vec![x.clone()], Some(2)),
+        (vec![x.clone(), y], vec![x.clone(), x], Some(3)),
+    ];
+    for (holds, seeks, ahead) in cases {
+        let mut world = World::of(3);
+        let held: Vec<_> = holds.iter().map(|wanted| world.acquire(wanted)).collect();
+        assert_eq!(granted(&mut world, 0), held);
+        for wanted in &seeks {
+            world.acquire(wanted);
+        }
+        let written = world.nodes[0].written.len();
+        let tries = world.acquire(&Acquire { attempts: Some(1), ..write(&["x", "y"]) });
+        assert_eq!(world.nodes[0].written.len() > written, ahead.is_none(), "{holds:?} {seeks:?}");
+        let started = world.now;
+        match world.next_event() {
+            Event::NotAcquired { lock, error: AcquireError::HeldByAnother(ballot) } => {
+                assert_eq!(
+                    (lock, ballot.callers_ahead()),
+                    (tries, ahead.unwrap_or(0)),
+                    "{holds:?} {seeks:?}"
+                );
+            }
+            event => assert!(matches!(event, Event::Granted { .. }) && holds.is_empty(), "{event:?}"),
+        }
+        assert_eq!(world.now, started, "{holds:?} {seeks:?}");
+    }
+}
+
+#[test]
+fn a_caller_behind_a_single_try_for_several_resources_waits_in_its_process() {
+    let mut world = World::of(3);
+    let both = world.acquire(&Acquire { attempts: Some(1), ..write(&["x", "y"]) });
+    assert_eq!(granted(&mut world, 0), [both]);
+    let asked = |world: &World| world.masters[0].executed.len();
+    let before = asked(&world);
+    let behind = world.acquire(&write(&["x"]));
+    world.pass(ms(50));
+    assert_eq!(asked(&world), before);
+    world.release(both);
+    assert_eq!(granted(&mut world, 0), [behind]);
+}
+
+#[test]
+fn a_caller_behind_a_lock_of_several_resources_that_gives_up_does_not_wait_for_all_of_them() {
+    let mut world = two_processes();
+    let y = world.acquire_by(1, &write(&["y"]));
+    assert_eq!(granted(&mut world, 1), [y]);
+    let both = world.acquire(&write(&["x", "y"]));
+    world.pass(ms(50));
+    let x = world.acquire(&write(&["x"]));
+    world.pass(ms(50));
+    assert_eq!(granted(&mut world, 0), []);
+    world.cancel(both);
+    assert_eq!(granted(&mut world, 0), [x]);
+}

@@ -266,3 +266,20 @@ fn a_batch_and_a_fair_writer_wait_beside_readers_too() {
         assert_eq!(next_granted(&mut world, 0), writer);
     }
 }
+
+#[test]
+fn a_caller_that_times_out_behind_readers_and_a_writer_beside_them_learns_how_many_were_ahead() {
+    let mut world = two_processes();
+    for _ in 0..2 {
+        hold(&mut world, 0, &read("x"));
+    }
+    world.acquire(&write(&["x"]));
+    for limit in [200, 100] {
+        world.acquire(&Acquire { timeout: Some(ms(limit)), ..read("x") });
+    }
+    for ahead in [4, 3] {
+        let error = next_refused(&mut world);
+        let AcquireError::HeldByAnother(ballot) = error else { panic!("{error}") };
+        assert_eq!(ballot.callers_ahead(), ahead);
+    }
+}
