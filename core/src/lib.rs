@@ -90,6 +90,8 @@
 //! [`quorlock-smol`]: https://docs.rs/quorlock-smol
 //! [`quorlock-blocking`]: https://docs.rs/quorlock-blocking
 
+// Says in the documentation which feature or system an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // The items that `internals` re-exports are `pub` in private modules. Without that feature nothing
 // outside can reach them, and this lint would report them.
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]

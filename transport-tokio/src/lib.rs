@@ -39,6 +39,9 @@
 //! Types that a program rarely names, such as the parts of errors and of reports, are in
 //! [`quorlock_core`], which is re-exported under its own name: no other crate is needed.
 
+// Says in the documentation which feature or system an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod runtime;
 #[cfg(test)]
 mod tests;

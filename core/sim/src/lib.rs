@@ -118,6 +118,9 @@
 //! Without `worlds` this crate is only the model of a master, which `quorlock-embedded` serves on
 //! sockets.
 
+// Says in the documentation which feature or system an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod master;
 #[cfg(feature = "worlds")]
 pub mod picture;

@@ -17,6 +17,9 @@
 //!   is read once, and must be written and closed within the `request_timeout`.
 //! - There is no socket here and no thread: bytes in, bytes out, like the rest of Quorlock.
 
+// Says in the documentation which feature or system an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod builder;
 mod channel;
 mod error;
