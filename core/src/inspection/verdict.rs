@@ -240,6 +240,10 @@ mod tests {
     /// not name, `!` is a waiting writer's mark, an upper-case letter is the key of that token
     /// alone, and `-` is no key.
     fn shared(masters: &[&str]) -> LockState {
+        of_shared(masters).0.state
+    }
+
+    fn of_shared(masters: &[&str]) -> (Verdict, Vec<Option<KeyState>>) {
         let key = |letters: &&str| {
             if *letters == "-" {
                 return None;
@@ -259,7 +263,7 @@ mod tests {
         };
         let keys: Vec<_> = masters.iter().map(key).collect();
         let told: Vec<_> = keys.iter().map(|key| Some((key.as_ref(), Standing::Votes))).collect();
-        of(&told, Quorum::of(masters.len()).unwrap()).0.state
+        of(&told, Quorum::of(masters.len()).unwrap())
     }
 
     /// The number of sharers, the number of masters with a key, how long the last one has it, and
@@ -280,6 +284,16 @@ mod tests {
         assert_eq!(shared(&["a", "-", "-"]), LockState::Free);
         assert!(matches!(shared(&["ao", "o", "-"]), LockState::Shared(Sharing { ours: 1, .. })));
         assert!(matches!(shared(&["a", "ao", "a"]), LockState::Shared(Sharing { ours: 0, .. })));
+    }
+
+    #[test]
+    fn each_masters_state_has_the_number_of_readers_that_are_ours() {
+        let (_, states) = of_shared(&["ab", "ao", "*", "o"]);
+        let ours = states.iter().map(|state| match state {
+            Some(KeyState::Shared { ours, .. }) => *ours,
+            state => panic!("{state:?}"),
+        });
+        assert!(ours.eq([0, 1, 0, 1]));
     }
 
     #[test]

@@ -171,8 +171,8 @@ impl Held {
     }
 
     /// A quorum still holds the lock: as further masters report that they do not, it is restored
-    /// there. Under the restart guard, a master's confirmation counts later, if the master is
-    /// quarantined ([`Context::holder_vote`]). Else no further answers matter.
+    /// there. A late confirmation matters, too: to a locker that resumes the lock, and under the
+    /// restart guard if the master is quarantined later ([`Context::holder_vote`]).
     fn heal_behind(&mut self, place: usize, cx: &mut Context<'_, '_>) {
         let Some(extension) = self.extensions.get_mut(place) else { return };
         let mut lost = MasterSet::EMPTY;
@@ -182,8 +182,7 @@ impl Held {
                 extension.healed.insert(master);
             }
         }
-        let matters = cx.base.heals || cx.is_guarded();
-        if !matters || !extension.votes.contains(&Vote::Outstanding) {
+        if !extension.votes.contains(&Vote::Outstanding) {
             self.forget_extension(place);
         }
         self.heal(lost, cx);

@@ -77,3 +77,21 @@ impl Numbers {
         behind
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_largest_number_that_grows_more_often_than_there_are_masters_is_refused() {
+        for masters in 1..=5 {
+            let mut numbers = Numbers::new(masters);
+            for (number, master) in (1..).zip(MasterId::all(masters)) {
+                assert!(numbers.note(master, FencingToken::new(number).unwrap()));
+            }
+            let (last, more) = (numbers.highest, FencingToken::new(100).unwrap());
+            assert!(MasterId::all(masters).all(|master| !numbers.note(master, more)));
+            assert_eq!(numbers.highest, last);
+        }
+    }
+}

@@ -34,6 +34,8 @@ mod releasing;
 mod resuming;
 mod seating;
 mod seeking;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

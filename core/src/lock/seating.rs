@@ -314,3 +314,7 @@ fn leaves_open(answer: Answer) -> bool {
         Answer::Seats { .. } | Answer::Holder { .. } | Answer::Queued { .. } | Answer::No => false,
     }
 }
+
+#[cfg(test)]
+#[path = "seating_tests.rs"]
+mod tests;

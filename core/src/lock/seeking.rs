@@ -110,9 +110,9 @@ impl Lock {
         told_before: Option<Arc<Ballot>>,
         effects: &mut Effects<'_>,
     ) -> Arc<Ballot> {
+        // None of them has made an attempt.
         let same = told_before.filter(|told| {
-            told.attempts == self.base.attempts
-                && told.targets == self.base.targets
+            told.targets == self.base.targets
                 && told.votes.as_ref().is_some_and(|told| Arc::ptr_eq(told, &votes))
         });
         let ballot = same.unwrap_or_else(|| Arc::new(self.base.ballot(Some(votes), effects)));

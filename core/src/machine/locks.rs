@@ -141,7 +141,8 @@ impl<E: Entropy> Machine<E> {
         let Some(slot) = self.locks.get(id) else { return };
         let is_due = slot.deadline().is_some_and(|deadline| deadline <= now);
         match &slot.place {
-            Place::Behind(..) if is_due => {
+            // Its timer is always that of its next deadline, so one of them is due.
+            Place::Behind(..) => {
                 if slot.own_deadline().is_some_and(|deadline| deadline <= now) {
                     self.give_up_behind(id, now);
                 } else {

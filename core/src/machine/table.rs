@@ -276,6 +276,7 @@ mod tests {
         slab.insert("b");
         assert_eq!(first.index(), second.index());
         assert_ne!(first, second);
+        slab.remove(first);
         assert_eq!((slab.get(first), slab.get(second), slab.len()), (None, Some(&"b"), 1));
     }
 

@@ -249,3 +249,20 @@ fn no_attempt_is_made_if_no_new_token_can_be_drawn() {
     }
     assert_eq!(told, Some((lock, AcquireError::NoEntropy)));
 }
+
+#[test]
+fn a_waiter_that_comes_to_the_front_without_a_new_token_is_told_so() {
+    let config = settings(1).build().unwrap();
+    let now = quorlock_core::Instant::ORIGIN;
+    let mut machine = quorlock_core::Machine::new(config, Few(2), now);
+    let first = machine.acquire(&wanted(ms(10_000)), now).unwrap();
+    let second = machine.acquire(&wanted(ms(10_000)), now).unwrap();
+    machine.cancel(first, now);
+    let told = std::iter::from_fn(|| match machine.poll_output() {
+        quorlock_core::Output::Wake(_) => None,
+        quorlock_core::Output::Event(event) => Some(Some(event)),
+        _ => Some(None),
+    });
+    let told: Vec<_> = told.flatten().collect();
+    assert_eq!(told, [Event::NotAcquired { lock: second, error: AcquireError::NoEntropy }]);
+}

@@ -6,7 +6,7 @@ use quorlock_core::{
 };
 use quorlock_sim::Slot;
 
-use super::world::{Flow, KEY, Master, World, ms, one_try, wanted};
+use super::world::{Flow, KEY, Master, Reach, World, ms, one_try, wanted};
 
 fn urls(masters: usize, more: &str) -> ConfigBuilder {
     let names = ["a", "b", "c"].iter().take(masters);
@@ -164,4 +164,20 @@ fn two_tags_on_one_server_are_one_vote_and_no_configuration_error() {
     assert!(matches!(state(&world), MasterState::Ready { .. }));
     world.release(lock);
     world.next_event();
+}
+
+/// Servers that do not say whether they are nodes of a cluster.
+#[test]
+fn a_server_that_one_master_names_with_a_tag_and_another_one_without_is_a_configuration_error() {
+    let names = ["redis+cluster://a:7000?tag=q0&failover=durable", "redis://b:6379", "redis://c:6379"];
+    let mut world = World::cold(quorlock_core::Config::builder(names).request_timeout(ms(50)));
+    world.each(|master| master.fails("HELLO", "ERR unknown command 'HELLO'"));
+    world.masters[1].server = world.masters[0].server.clone();
+    world.masters[1].reach = Reach::Ignores;
+    world.pump();
+    world.masters[1].reach = Reach::Accepts;
+    world.pump();
+    let cause = Cause::SameServer { other: world.id(0) };
+    assert_eq!(state(&world), MasterState::Down(cause));
+    assert!(cause.is_configuration());
 }

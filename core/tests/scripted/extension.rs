@@ -274,3 +274,20 @@ fn too_many_extensions_at_once_are_refused_and_the_others_go_on() {
     let events = world.events_now();
     assert_eq!(events.iter().filter(|event| extended(event)).count(), 8);
 }
+
+#[test]
+fn a_master_whose_vote_was_lost_counts_for_the_next_holder_once_it_confirms_an_extension() {
+    let mut world = World::of(3);
+    world.masters[2].flow = Flow::RepliesHeld;
+    let lock = world.hold(&wanted(ms(10_000)));
+    let counts_all = |world: &mut World| world.nodes[0].machine.resumption(lock).unwrap().counts_all();
+    world.cut(0, 2);
+    world.masters[2].flow = Flow::Free;
+    world.pass(ms(20));
+    world.masters[2].delay = ms(5);
+    world.extend(lock, ms(10_000));
+    assert!(extended(&world.next_event()));
+    assert!(!counts_all(&mut world), "the others were faster");
+    world.pass(ms(5));
+    assert!(counts_all(&mut world));
+}

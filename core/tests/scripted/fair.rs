@@ -377,3 +377,35 @@ fn a_waiter_that_has_left_the_queue_enters_it_again_when_a_quorum_answers() {
     world.pass(ms(5_000));
     assert!((0..3).all(|master| places(&world, master) == 1));
 }
+
+#[test]
+fn a_lock_that_its_caller_did_not_take_in_time_comes_back_at_the_end_of_the_queue() {
+    let mut world = processes(3, 2);
+    world.acquire(&Acquire { ttl: Ttl::new(ms(300)).unwrap(), ..fair() });
+    assert_eq!(granted(&mut world), [0]);
+    world.nodes[0].events.clear();
+    world.acquire_by(1, &fair());
+    world.pass(ms(320));
+    assert_eq!(granted(&mut world), [1]);
+    assert!((0..3).all(|master| places(&world, master) == 2), "it waits behind the other one");
+}
+
+#[test]
+fn a_fair_waiter_enters_the_queue_as_soon_as_the_caller_before_it_has_left() {
+    for is_held in [false, true] {
+        let mut world = World::of(3);
+        if !is_held {
+            world.each(|master| master.hold_by_another(KEY, None));
+        }
+        // A long wait, and a long hold, leave others a turn before an ordinary waiter.
+        let first = world.acquire(&Acquire { fair: false, ..fair() });
+        world.pump();
+        assert_eq!(world.take(first).is_some(), is_held);
+        world.acquire(&fair());
+        world.pass(ms(150));
+        assert!(world.masters.iter().all(|master| master.count("ENTER") == 0));
+        world.cancel(first);
+        world.pump();
+        assert!(world.masters.iter().all(|master| master.count("ENTER") == 1), "held: {is_held}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Fenced locks: numbers that rise with every grant, agreed on by a quorum.
 
-use quorlock_core::{Acquire, Event, FencingToken, LockId, Resource};
+use quorlock_core::{Acquire, Event, FencingToken, LockId, LossCause, Resource};
 
-use super::world::{Flow, KEY, World, ms, wanted};
+use super::world::{Flow, KEY, Reach, World, ms, wanted};
 
 fn fenced() -> Acquire {
     Acquire { fenced: true, ..wanted(ms(10_000)) }
@@ -206,11 +206,11 @@ fn a_master_that_was_not_reached_for_the_second_round_is_still_released() {
     world.masters[2].delay = ms(300);
     let lock = world.acquire(&Acquire { attempts: Some(1), ..fenced() });
     world.pass(ms(1));
-    world.masters[0].reach = super::world::Reach::Refuses;
+    world.masters[0].reach = Reach::Refuses;
     world.cut(0, 0);
     world.pass(ms(400));
     world.cancel(lock);
-    world.masters[0].reach = super::world::Reach::Accepts;
+    world.masters[0].reach = Reach::Accepts;
     world.pass(ms(3_000));
     assert!(world.holders().is_empty(), "{:?}", world.holders());
 }
@@ -245,4 +245,65 @@ fn a_master_that_reports_a_smaller_counter_than_requested_has_no_vote() {
     world.inject(0, b":5\r\n");
     let error = world.refusal();
     assert!(error.ballot().is_some(), "{error}");
+}
+
+#[test]
+fn a_lock_is_released_on_a_master_that_granted_it_and_could_not_be_told_the_number() {
+    let mut world = World::of(3);
+    set_counters(&mut world, &["41", "7", "7"]);
+    world.each(|master| master.delay = ms(2));
+    world.masters[2].delay = ms(1);
+    let lock = world.acquire(&fenced());
+    world.pass(ms(1));
+    // It has granted the lock, and another master's larger number cannot reach it.
+    world.masters[2].reach = Reach::Ignores;
+    world.cut(0, 2);
+    let event = world.next_event();
+    assert!(matches!(event, Event::Granted { .. }), "{event:?}");
+    assert!(world.take(lock).is_some());
+    world.pass(ms(500));
+    world.masters[2].reach = Reach::Accepts;
+    world.release(lock);
+    world.pass(ms(3_000));
+    assert_eq!(counts(&world, "RAISE"), [0, 1, 0]);
+    assert!(world.holders().is_empty());
+}
+
+/// The master has executed the request. Its reply is lost with the silent connection, and a release
+/// is still on its way.
+#[test]
+fn a_master_that_was_given_up_before_the_numbers_were_raised_is_never_counted() {
+    let mut world = World::of(3);
+    set_counters(&mut world, &["41", "7"]);
+    world.each(|master| master.delay = ms(30));
+    world.masters[2].flow = Flow::Stopped;
+    let start = world.now;
+    let lock = world.acquire(&fenced());
+    world.serve(0, 2);
+    let event = world.next_event();
+    assert!(matches!(event, Event::Granted { .. }), "{event:?}");
+    assert_eq!(world.now, start + ms(60), "with the second round trip, after the timeout of requests");
+    assert!(world.take(lock).is_some());
+    assert_eq!(world.holders(), [0, 1, 2]);
+    world.each(|master| master.delay = ms(0));
+    world.masters[0].forget_keys();
+    world.masters[2].forget_scripts();
+    world.masters[2].flow = Flow::Free;
+    world.extend(lock, ms(10_000));
+    let events = world.events_now();
+    assert_eq!(events[0], Event::Lost { lock, cause: LossCause::NotHeld }, "{events:?}");
+}
+
+#[test]
+fn a_fenced_lock_is_not_released_on_a_master_that_could_not_be_asked() {
+    let mut world = World::of(3);
+    world.masters[2].reach = Reach::Refuses;
+    world.cut(0, 2);
+    world.pump();
+    let lock = world.hold(&fenced());
+    world.release(lock);
+    world.next_event();
+    world.masters[2].reach = Reach::Accepts;
+    world.pass(ms(5_000));
+    assert_eq!(counts(&world, "RELEASE"), [1, 1, 0]);
 }

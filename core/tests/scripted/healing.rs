@@ -254,3 +254,41 @@ fn a_release_does_not_count_a_master_that_does_not_count_as_a_holder() {
         assert_eq!(world.holders(), [4], "it is released all the same");
     }
 }
+
+#[test]
+fn a_late_answer_restores_the_key_although_another_extension_has_begun() {
+    let mut world = World::of(3);
+    let lock = world.hold(&Acquire { renew_for: None, ..healed() });
+    world.masters[2].forget_keys();
+    world.masters[2].flow = Flow::RepliesHeld;
+    for _ in 0..2 {
+        world.extend(lock, ms(3_000));
+        world.pump();
+    }
+    assert_eq!(world.holders(), [0, 1]);
+    assert!(world.deliver(0, 2), "the answer to the first one");
+    world.pump();
+    assert_eq!(world.holders(), [0, 1, 2]);
+}
+
+#[test]
+fn a_restored_key_counts_for_the_next_holder_once_a_later_extension_confirms_it() {
+    let mut world = World::of(3);
+    let lock = world.hold(&Acquire { renew_for: None, ..healed() });
+    let counts_all = |world: &mut World| world.nodes[0].machine.resumption(lock).unwrap().counts_all();
+    world.masters[2].forget_keys();
+    world.masters[2].flow = Flow::RepliesHeld;
+    world.extend(lock, ms(3_000));
+    world.pump();
+    assert!(world.deliver(0, 2));
+    world.pump();
+    // The key is restored, and the answer to that is lost.
+    world.cut(0, 2);
+    world.masters[2].flow = Flow::Free;
+    world.pass(ms(20));
+    assert_eq!(world.holders(), [0, 1, 2]);
+    assert!(!counts_all(&mut world));
+    world.extend(lock, ms(3_000));
+    world.pump();
+    assert!(counts_all(&mut world));
+}

@@ -243,6 +243,24 @@ fn a_deletion_that_is_executed_late_does_nothing_to_a_later_holder() {
 }
 
 #[test]
+fn a_key_that_another_holder_takes_before_each_deletion_is_left_alone_after_eight_of_them() {
+    let mut world = World::of(3);
+    world.each(|master| master.flow = Flow::RepliesHeld);
+    world.nodes[0].machine.force_release(&key(), world.now).unwrap();
+    world.drain(0);
+    for holder in 0..20 {
+        let token = format!("holder {holder}");
+        world.each(|master| master.server.hold(0, KEY.as_bytes(), token.as_bytes(), None));
+        assert!((0..3).all(|master| world.deliver(0, master)) || holder > 8);
+    }
+    let events = world.events_now();
+    let [Event::ForceReleased { outcome, .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(deletions(outcome), [Ok(Deletion::Contended); 3]);
+    // The first request only asks for the holder.
+    assert!(world.masters.iter().all(|master| master.count("FORCE RELEASE") == 1 + 8));
+}
+
+#[test]
 fn masters_that_are_down_are_reported_with_their_causes() {
     let mut world = World::of(3);
     for master in 1..3 {

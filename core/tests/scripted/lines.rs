@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_core::{Acquire, AcquireError, Event, LockId, Resource, Ttl, Vote};
+use quorlock_core::{Acquire, AcquireError, Event, LockId, Resource, Target, Ttl, Vote};
 
 use super::world::{Flow, KEY, World, ms, one_try, settings, wanted};
 
@@ -127,6 +127,24 @@ fn a_waiter_behind_one_without_a_quorum_reports_the_votes_of_the_one_in_front() 
     assert!(matches!(error, AcquireError::NoQuorum(_)), "{error}");
     let votes: Vec<_> = error.ballot().unwrap().votes().map(|(_, vote)| vote).collect();
     assert!(matches!(votes[..], [Vote::Failed(_), Vote::Failed(_), _]), "{error}");
+}
+
+#[test]
+fn waiters_behind_one_that_give_up_together_are_told_its_votes_and_their_own_targets() {
+    let mut world = World::of(3);
+    world.each(|master| master.hold_by_another(KEY, None));
+    world.acquire(&Acquire { timeout: None, ..wanted(ms(10_000)) });
+    let one = wanted(ms(10_000)).targets;
+    let both = settings(3).build().unwrap().targets([KEY, "other"].map(Target::write)).unwrap();
+    let asked = [&one, &both, &one];
+    for targets in asked {
+        world.acquire(&Acquire { targets: targets.clone(), timeout: Some(ms(50)), ..wanted(ms(10_000)) });
+    }
+    for targets in asked {
+        let error = world.refusal();
+        let AcquireError::HeldByAnother(ballot) = &error else { panic!("{error}") };
+        assert_eq!((ballot.targets(), ballot.callers_ahead()), (targets, 0));
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use quorlock_core::{Acquire, AcquireError, Event, LockId, ReleaseOutcome};
 
 use super::permits::{granted, seat_of, wanted, writes};
-use super::world::{Flow, Reach, World, ms, settings};
+use super::world::{Flow, KEY, REQUEST_TIMEOUT, Reach, World, ms, settings};
 
 fn renewed() -> Acquire {
     Acquire { renew_for: Some(ms(3_600_000)), ..wanted(4) }
@@ -220,8 +220,13 @@ fn a_master_that_goes_through_its_windows_is_not_overtaken_by_the_others() {
                 master.hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None);
             }
         }
+        // Another lock is due when the first head start would have ended.
+        world.each(|master| master.hold_by_another(KEY, None));
+        let head_start = Some(REQUEST_TIMEOUT / 16);
+        world.acquire(&Acquire { timeout: head_start, ..super::world::wanted(ms(10_000)) });
         let lock = world.acquire(&Acquire { attempts: Some(1), ..wanted(256) });
         world.pass(ms(40));
+        world.nodes[0].events.retain(|(_, event)| !matches!(event, Event::NotAcquired { .. }));
         assert_eq!(granted(&mut world, 0), [(lock, behind * 64)]);
         assert_eq!(
             world.masters.iter().map(|master| master.count("TAKE")).sum::<usize>(),

@@ -52,6 +52,39 @@ fn a_fast_master_does_not_assign_a_permit_that_others_refused_again_and_again() 
     gets_the_permit(&single_try(2), &ONE_FAST);
 }
 
+/// The masters have executed requests to assign permits this often, after so many milliseconds.
+fn assert_asked(world: &mut World, asked: &[(u64, usize)]) {
+    let start = world.now;
+    for (after, expected) in asked {
+        world.pass((start + ms(*after)).since(world.now));
+        let asked: usize = world.masters.iter().map(|master| master.count("TAKE")).sum();
+        assert_eq!(asked, *expected, "after {after} ms");
+    }
+}
+
+#[test]
+fn each_master_is_asked_to_assign_a_permit_one_head_start_after_the_one_before_it() {
+    // A head start of 10 ms.
+    let mut world = World::ready(settings(3).request_timeout(ms(160)));
+    world.each(|master| master.flow = Flow::RepliesHeld);
+    world.acquire(&wanted(4));
+    assert_asked(&mut world, &[(0, 1), (9, 1), (10, 2), (19, 2), (20, 3), (90, 3)]);
+}
+
+#[test]
+fn a_master_that_falls_silent_at_its_second_window_has_another_head_start() {
+    let mut world = World::ready(settings(3).request_timeout(ms(160)));
+    for master in &mut world.masters {
+        (0..64).for_each(|seat| master.hold_by_another(&format!("quorlock:seat:{seat}/{{gpu}}"), None));
+        master.flow = Flow::RepliesHeld;
+    }
+    world.acquire(&wanted(65));
+    assert_asked(&mut world, &[(0, 1), (5, 1)]);
+    let first = (0..3).find(|master| world.masters[*master].count("TAKE") > 0).unwrap();
+    assert!(world.deliver(0, first));
+    assert_asked(&mut world, &[(0, 2), (9, 2), (10, 3)]);
+}
+
 #[test]
 fn waiters_do_not_take_votes_of_each_other_forever() {
     let silent_and_delay =

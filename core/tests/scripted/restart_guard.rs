@@ -244,6 +244,7 @@ fn a_master_of_another_fleet_that_answers_late_ends_the_lock() {
         let of_three = marker.strip_suffix(" 5").unwrap().to_owned() + " 3";
         world.masters[4].server.hold(0, Fleet::MARKER.as_bytes(), of_three.as_bytes(), None);
         world.masters[4].delay = ms(10);
+        let answers_at = world.now + ms(10);
         if is_taken {
             world.hold(&wanted(ms(3_000)));
             let event = world.next_event();
@@ -255,6 +256,7 @@ fn a_master_of_another_fleet_that_answers_late_ends_the_lock() {
             let error = world.refusal();
             assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
         }
+        assert_eq!(world.now, answers_at);
         world.pass(ms(50));
         assert!(world.holders().is_empty());
     }

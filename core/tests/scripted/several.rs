@@ -325,3 +325,24 @@ fn a_caller_behind_a_lock_of_several_resources_that_gives_up_does_not_wait_for_a
     world.cancel(both);
     assert_eq!(granted(&mut world, 0), [x]);
 }
+
+#[test]
+fn locks_of_several_ask_one_master_first_if_others_want_any_of_their_targets() {
+    for is_contended in [false, true] {
+        let mut world = World::of(3);
+        if is_contended {
+            world.each(|master| master.hold_by_another("b", None));
+            let refused = world.acquire(&write(&["b"]));
+            world.pump();
+            world.cancel(refused);
+            world.each(super::world::Master::forget_keys);
+        }
+        let held = world.hold(&write(&["a"]));
+        world.acquire(&write(&["a", "b"]));
+        world.each(|master| master.delay = ms(1));
+        world.release(held);
+        world.pump();
+        let asked: usize = world.masters.iter().map(|master| master.count("ACQUIRE ALL")).sum();
+        assert_eq!(asked, if is_contended { 1 } else { 3 }, "contended: {is_contended}");
+    }
+}

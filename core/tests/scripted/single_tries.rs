@@ -1,9 +1,9 @@
 //! A single try: which error it ends with, and that clients that try at the same instant do not all
 //! lose.
 
-use quorlock_core::{Acquire, AcquireError, Event};
+use quorlock_core::{Acquire, AcquireError, Event, Target};
 
-use super::world::{Flow, KEY, Reach, World, ms, one_try, settings, wanted};
+use super::world::{Flow, KEY, Master, Reach, World, ms, one_try, settings, wanted};
 
 fn is_held_by_another(error: &AcquireError) -> bool {
     matches!(error, AcquireError::HeldByAnother(_))
@@ -172,4 +172,22 @@ fn a_timeout_of_zero_is_a_single_try_on_connected_and_on_fresh_lockers() {
     world.acquire(&within_zero);
     assert!(is_held_by_another(&world.refusal()));
     assert_eq!(world.now, start);
+}
+
+#[test]
+fn a_single_try_does_not_ask_masters_again_that_have_named_the_holder() {
+    let mut world = World::of(3);
+    world.each(|master| master.hold_by_another(KEY, None));
+    let targets = settings(3).build().unwrap().targets([KEY, "other"].map(Target::write)).unwrap();
+    world.acquire(&Acquire { targets, ..one_try() });
+    assert!(is_held_by_another(&world.refusal()));
+    world.pass(ms(1_000));
+    let names = |master: &Master| -> Vec<_> {
+        let tokens = master.executed.iter().filter(|(_, _, token)| !token.is_empty());
+        tokens.map(|(_, name, _)| *name).collect()
+    };
+    let asked: Vec<_> = world.masters.iter().map(names).collect();
+    // The others decided it before the last one answered, which may have granted it.
+    let both = vec!["ACQUIRE ALL", "RELEASE ALL"];
+    assert_eq!(asked, [both[..1].to_vec(), both[..1].to_vec(), both]);
 }
