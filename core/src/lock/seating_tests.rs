@@ -5,7 +5,7 @@ use crate::lock::Attempt;
 use crate::lock::tests::Bench;
 use crate::protocol::Acquire;
 
-/// A lock that has asked one master to assign this many permits of so many.
+/// A lock that has asked one master to assign `take` of `of` permits.
 fn asking(take: u32, of: u32, fenced: bool) -> (Bench, MasterId) {
     let mut bench = Bench::new(3, |config| {
         let permits = config.permits_at_once("gpu", of, take).unwrap();

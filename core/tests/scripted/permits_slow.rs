@@ -52,7 +52,7 @@ fn a_fast_master_does_not_assign_a_permit_that_others_refused_again_and_again() 
     gets_the_permit(&single_try(2), &ONE_FAST);
 }
 
-/// The masters have executed requests to assign permits this often, after so many milliseconds.
+/// Checks how often the masters have been asked to assign permits after some milliseconds.
 fn assert_asked(world: &mut World, asked: &[(u64, usize)]) {
     let start = world.now;
     for (after, expected) in asked {

@@ -29,8 +29,8 @@ struct Group {
 const STEPS: [(&str, &[&str]); 5] = [
     (".rs", &["format", "words", "spelling", "lints", "docs"]),
     (".md", &["words", "spelling", "docs", "book"]),
-    (".toml", &["rust-version", "dependencies", "packages", "lints"]),
-    ("Cargo.lock", &["rust-version", "dependencies", "rustls"]),
+    (".toml", &["rust-version", "deny", "packages", "lints"]),
+    ("Cargo.lock", &["rust-version", "deny", "rustls"]),
     (".tsv", &["results"]),
 ];
 

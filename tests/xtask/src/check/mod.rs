@@ -65,9 +65,9 @@ const STEPS: [Step; 28] = [
         run: steps::rust_version,
     },
     Step {
-        name: "dependencies",
+        name: "deny",
         title: "Licences, sources and versions of what the libraries depend on",
-        run: steps::dependencies,
+        run: outside::deny,
     },
     Step {
         name: "packages",

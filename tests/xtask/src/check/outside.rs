@@ -11,6 +11,8 @@ use crate::process::{program, read, run, target};
 
 /// The version of typos with which the words in `typos.toml` were chosen.
 const TYPOS: &str = "1.52.0";
+/// The version of cargo-deny for which `deny.toml` is written.
+const DENY: &str = "0.20.2";
 /// The version of mdBook with which the book was last read.
 const MDBOOK: &str = "0.5.4";
 
@@ -50,6 +52,16 @@ fn install_typos(folder: &Path) -> Outcome {
     run(program(&python.to_string_lossy(), &pip).arg(format!("typos=={TYPOS}")))
 }
 
+/// Compares what the libraries depend on with the rules in `deny.toml`.
+pub(super) fn deny() -> Outcome {
+    let Ok(found) = version("cargo-deny") else {
+        let install = format!("cargo install cargo-deny --locked --version {DENY}");
+        return Err(NotRun(format!("cargo-deny is not on PATH ({install})")).into());
+    };
+    print!("{found}");
+    run(&mut program("cargo-deny", &["--all-features", "--locked", "check", "bans", "licenses", "sources"]))
+}
+
 /// Builds the book, and follows the links of its pages.
 pub(super) fn book() -> Outcome {
     let Ok(found) = version("mdbook") else {
@@ -74,9 +86,10 @@ mod tests {
     use crate::process::root;
 
     #[test]
-    fn the_workflow_installs_the_same_mdbook() {
+    fn the_workflow_installs_the_same_tools() {
         let workflow = fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
-        assert!(workflow.contains(&format!("key: mdbook-{MDBOOK}\n")));
-        assert!(workflow.contains(&format!("cargo install mdbook --locked --version {MDBOOK} ")));
+        for install in [format!("mdbook --version {MDBOOK} "), format!("cargo-deny --version {DENY}\n")] {
+            assert!(workflow.contains(&format!("install: {install}")), "{install}");
+        }
     }
 }

@@ -49,10 +49,6 @@ pub(super) fn rust_version() -> Outcome {
     feed(&mut program("python3", &[".ci/msrv.py"]), &metadata()?)
 }
 
-pub(super) fn dependencies() -> Outcome {
-    feed(&mut program("python3", &[".ci/dependencies.py"]), &metadata()?)
-}
-
 pub(super) fn packages() -> Outcome {
     run(&mut program("python3", &[".ci/packages.py"]))
 }
@@ -110,22 +106,5 @@ mod tests {
         let readme = fs::read_to_string(root().join("README.md")).unwrap();
         assert!(test_command(&readme).unwrap().contains("cargo test --workspace --all-features"));
         assert_eq!(test_command("<!-- the test command -->\n```sh\n\n```"), None);
-    }
-
-    #[test]
-    fn deny_toml_has_the_rules_of_the_script() {
-        let read = |file| fs::read_to_string(root().join(file)).unwrap();
-        let (deny, script) = (read("deny.toml"), read(".ci/dependencies.py"));
-        let between = |text: &str, start: &str, end: &str| {
-            let (_, rest) = text.split_once(start).unwrap();
-            let quoted = rest.split_once(end).unwrap().0;
-            let strings: Vec<_> = quoted.split('"').skip(1).step_by(2).map(str::to_owned).collect();
-            assert!(!strings.is_empty(), "{start}");
-            strings
-        };
-        let (allowed, listed) = (between(&deny, "allow = [", "]"), between(&script, "ALLOWED = {", "}"));
-        assert_eq!(allowed, listed);
-        // Each entry is a package and then the reason.
-        assert_eq!(between(&deny, "skip = [", "]"), between(&script, "TWICE = {", "}"));
     }
 }
