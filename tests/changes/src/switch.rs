@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, OnceLock};
 
 /// No change has the number zero.
 static ON: LazyLock<usize> = LazyLock::new(|| {
@@ -45,28 +45,23 @@ impl crate::wire::Script {
         if REACHED.is_some() && SCRIPTS.fetch_or(own, Ordering::Relaxed) & own == 0 {
             PARTS.iter().filter(|(_, from, _)| self.text.contains(from)).for_each(|(number, ..)| note(*number));
         }
-        changed(self.text).map_or(self.text, |(text, _)| text)
+        self.changed().map_or(self.text, |(text, _)| text)
     }
 
     /// The SHA-1 of the text, with the change that is on.
     pub fn sha1_hex(&self) -> &'static str {
-        changed(self.text).map_or(self.sha1_hex, |(_, sha1)| sha1)
+        self.changed().map_or(self.sha1_hex, |(_, sha1)| sha1)
     }
-}
 
-fn changed(text: &'static str) -> Option<(&'static str, &'static str)> {
-    static KNOWN: Mutex<Vec<(&str, &str, &str)>> = Mutex::new(Vec::new());
-    static PART: LazyLock<Option<(&str, &str)>> = LazyLock::new(|| {
-        PARTS.iter().find(|(number, ..)| *number == *ON).map(|(_, from, to)| (*from, *to))
-    });
-    let (from, to) = PART.filter(|(from, _)| text.contains(from))?;
-    let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some((_, changed, sha1)) = known.iter().find(|(original, ..)| *original == text) {
-        return Some((changed, sha1));
+    /// The changed text and its SHA-1, if the change that is on is one of this script. Servers are
+    /// asked thousands of times for each script, so it is made once.
+    fn changed(&self) -> Option<(&'static str, &'static str)> {
+        static KNOWN: [OnceLock<Option<(&str, &str)>>; 64] = [const { OnceLock::new() }; 64];
+        *KNOWN[self.number as usize].get_or_init(|| {
+            let (_, from, to) = PARTS.iter().find(|(number, ..)| number == &*ON)?;
+            let changed = self.text.contains(from).then(|| self.text.replace(from, to))?;
+            let sha1 = sha1_smol::Sha1::from(&changed).digest().to_string();
+            Some((changed.leak() as &str, sha1.leak() as &str))
+        })
     }
-    let changed = text.replace(from, to);
-    let sha1 = sha1_smol::Sha1::from(&changed).digest().to_string();
-    let (changed, sha1): (&str, &str) = (changed.leak(), sha1.leak());
-    known.push((text, changed, sha1));
-    Some((changed, sha1))
 }
