@@ -47,7 +47,7 @@ pub(crate) const LOCK: [&str; 26] = [
 pub(crate) const MAIN: usize = 7;
 
 /// A counter. Grants are raised to 7.
-pub(crate) const COUNTER: [&str; 12] = [
+pub(crate) const COUNTER: [&str; 13] = [
     "SET KEY 6",
     "",
     "SET KEY 7",
@@ -57,6 +57,7 @@ pub(crate) const COUNTER: [&str; 12] = [
     "SET KEY 9007199254740992",
     "RPUSH KEY x",
     "SET KEY abc",
+    "SET KEY nan",
     "SET KEY inf",
     "SET KEY -3",
     "SET KEY 6.5",
