@@ -128,7 +128,10 @@ impl<'a> Claim<'a> {
 }
 
 pub(crate) fn called(kind: CommandKind, keys: Vec<String>, values: Vec<String>) -> Vec<String> {
-    let (text, _) = kind.script().unwrap();
+    called_as(kind.script().unwrap().0, keys, values)
+}
+
+pub(crate) fn called_as(text: &str, keys: Vec<String>, values: Vec<String>) -> Vec<String> {
     [vec!["EVAL".to_owned(), text.to_owned(), keys.len().to_string()], keys, values].concat()
 }
 

@@ -147,6 +147,15 @@ pub(crate) fn the_name_of_a_group_is_any_bytes(desk: &mut impl Desk) {
         assert_eq!(sharers(desk, "x", group).len(), 2);
         assert_eq!([first.extend(desk), second.release(desk), first.release(desk)], ["1", "1", "1"]);
         assert_eq!(desk.ask(&["EXISTS", "x"]), "0", "{group:?}");
+
+        // A client that does not know the group.
+        let [short, long] = [first.living(20_000), second.living(60_000)];
+        assert_eq!([short.acquire(desk), long.acquire(desk)], ["1", "1"], "{group:?}");
+        for (token, reply) in [("r2", "1"), ("r2", "0"), ("r3", "0")] {
+            let words = called(CommandKind::ReleaseAny, vec!["x".to_owned()], vec![full(token)]);
+            assert_eq!(asked(desk, &words), reply, "{group:?}");
+        }
+        lives(desk, "x", 20_001);
     }
 }
 

@@ -19,6 +19,8 @@ use quorlock_tests::{RawClient, RedisServer, Value};
 mod claims_tests;
 #[path = "../shared/claims.rs"]
 mod claims;
+#[path = "claims/denied.rs"]
+mod denied;
 use claims::{Claim, Desk, Waiter, called, full, key, sentinel, take, take_behind};
 
 struct Real {
@@ -122,13 +124,6 @@ fn make(desk: &mut Real, words: &[&str]) {
     assert!(!reply.starts_with('-'), "{reply}");
 }
 
-/// The commands that a script calls.
-fn commands(kind: CommandKind) -> BTreeSet<&'static str> {
-    let (text, _) = kind.script().unwrap();
-    let calls = ["call('", "all('"].into_iter().flat_map(|call| text.split(call).skip(1));
-    calls.filter_map(|rest| rest.split('\'').next()).collect()
-}
-
 /// The words of a request for one claim that reads `x` and writes `y`.
 fn asked(kind: CommandKind) -> Vec<String> {
     let claim = Claim { read: &["x"], ..Claim::write("t", &["y"]) }.raised_to(7);
@@ -141,49 +136,6 @@ fn asked(kind: CommandKind) -> Vec<String> {
         Take => take_behind("t", 1, &["x", "y"], "fg", Some(("a1", 9))),
         _ => claim.with("f").words(kind),
     }
-}
-
-#[test]
-#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
-fn no_key_is_left_without_an_expiry_when_any_command_is_denied() {
-    let mut desk = Real::start();
-    let mut user = desk._server.client().unwrap();
-    let (mut tried, mut failed) = (0, BTreeSet::new());
-    for kind in KINDS {
-        for command in commands(kind) {
-            let rule = format!("-{}", command.to_lowercase());
-            desk.ask(&["ACL", "SETUSER", "few", "reset", "on", "nopass", "~*", "+@all", &rule]);
-            assert!(user.command(&["AUTH", "few", "any"]).is_ok());
-            for (found, made_by) in FOUND {
-                desk.ask(&["FLUSHALL"]);
-                votes(&mut desk);
-                made_by.iter().for_each(|words| make(&mut desk, words));
-                let reply = written(&user.command(&asked(kind)));
-                tried += 1;
-                if reply.starts_with('-') {
-                    // Redis 7.0 and older, and newer servers.
-                    let denials = ["can't run this command", "has no permissions to run"];
-                    let is_denial = denials.iter().any(|denial| reply.contains(denial));
-                    assert!(is_denial, "{kind} without {command}: {reply}");
-                    failed.insert((kind, command));
-                }
-                for held in desk.client.command(&["KEYS", "*"]).array().unwrap() {
-                    let name = held.text().unwrap();
-                    let is_kept = name.starts_with("quorlock:fence") || name == "quorlock:restart-guard";
-                    let left = desk.ask(&["PTTL", name]);
-                    assert!(is_kept || left != "-1", "{kind} without {command}, {found}: {name} has no end");
-                }
-            }
-        }
-    }
-    let all = KINDS.iter().flat_map(|kind| commands(*kind).into_iter().map(|command| (*kind, command)));
-    let never: Vec<_> = all.filter(|call| !failed.contains(call)).collect();
-    println!("{tried} calls with a command denied, of which these were never needed: {never:?}");
-    // An acquisition reads its counters with GET if it may not use MGET. An extension finds its own
-    // entry. These denials do no harm: a mark or a place that cannot be removed expires.
-    let harmless = [(AcquireAll, "MGET"), (ExtendAll, "APPEND"), (Take, "DEL")];
-    let leaving = ["PEXPIRE", "PTTL", "ZRANGE", "ZREM"].map(|command| (Leave, command));
-    assert_eq!(never, [harmless.as_slice(), &leaving].concat(), "else this test looks at too little");
 }
 
 /// The permissions from the page for operators: those that scripts of any lock need, and those for

@@ -8,6 +8,12 @@
 mod commands;
 #[path = "differential/compare.rs"]
 mod compare;
+#[path = "differential/found.rs"]
+mod found;
+#[path = "differential/found_calls.rs"]
+mod found_calls;
+#[path = "differential/found_keys.rs"]
+mod found_keys;
 #[path = "differential/frames.rs"]
 mod frames;
 #[path = "differential/kinds.rs"]
@@ -51,4 +57,10 @@ fn the_model_master_notifies_readers_of_a_key_as_a_real_server_does() {
     let (seed, commands) = (setting(SEED_VARIABLE, 1), setting(COMMANDS_VARIABLE, COMMANDS) / 10);
     let report = tracking::compare(seed, commands);
     println!("{report}");
+}
+
+#[test]
+#[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
+fn every_script_does_what_the_model_does_with_whatever_it_finds() {
+    println!("{} calls compared", found::compare());
 }

@@ -12,7 +12,6 @@ use super::command::{put_argument, put_header};
 pub(crate) fn put_tagged(out: &mut Vec<u8>, command: &[u8], tag: &str, names: usize) {
     let mut rest = command;
     let Some(count) = take_length(&mut rest) else { return };
-    out.reserve(command.len() + (tag.len() + 4) * count);
     put_header(out, b'*', count);
     let (mut is_script, mut keys) = (false, 0..0);
     for place in 0..count {
@@ -61,7 +60,7 @@ mod tests {
     fn tagged(arguments: &[&str], names: usize) -> Vec<u8> {
         let (mut command, mut out) = (Vec::new(), Vec::new());
         encode(&mut command, &arguments.iter().map(|text| text.as_bytes()).collect::<Vec<_>>());
-        put_tagged(&mut out, &command, "q0", names);
+        put_tagged(&mut out, &command, "q10", names);
         out
     }
 
@@ -74,12 +73,13 @@ mod tests {
     #[test]
     fn every_name_of_a_key_gets_the_tag_and_nothing_else_does() {
         for (command, with_tag) in [
-            (&["SET", "job", "t", "NX", "PX", "9"][..], &["SET", "{q0}job", "t", "NX", "PX", "9"][..]),
-            (&["DELIFEQ", "job", "t"], &["DELIFEQ", "{q0}job", "t"]),
-            (&["DELEX", "job", "IFEQ", "t"], &["DELEX", "{q0}job", "IFEQ", "t"]),
-            (&["EVALSHA", "5", "2", "a", "b", "c"], &["EVALSHA", "5", "2", "{q0}a", "{q0}b", "c"]),
+            (&["SET", "job", "t", "NX", "PX", "9"][..], &["SET", "{q10}job", "t", "NX", "PX", "9"][..]),
+            (&["SET", "job", "2", "NX", "PX", "9"], &["SET", "{q10}job", "2", "NX", "PX", "9"]),
+            (&["DELIFEQ", "job", "t"], &["DELIFEQ", "{q10}job", "t"]),
+            (&["DELEX", "job", "IFEQ", "t"], &["DELEX", "{q10}job", "IFEQ", "t"]),
+            (&["EVALSHA", "5", "2", "a", "b", "c"], &["EVALSHA", "5", "2", "{q10}a", "{q10}b", "c"]),
             (&["EVAL", "return 1", "0", "a"], &["EVAL", "return 1", "0", "a"]),
-            (&["EVAL", "", "1", "", "\r\n$1"], &["EVAL", "", "1", "{q0}", "\r\n$1"]),
+            (&["EVAL", "", "1", "", "\r\n$1"], &["EVAL", "", "1", "{q10}", "\r\n$1"]),
             (&["CLIENT", "TRACKING", "ON", "NOLOOP"], &["CLIENT", "TRACKING", "ON", "NOLOOP"]),
         ] {
             assert_eq!(tagged(command, 0), expected(with_tag), "{command:?}");
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn names_of_keys_among_the_arguments_of_a_script_get_the_tag_too() {
-        let with_tag = ["EVALSHA", "5", "1", "{q0}a", "b", "{q0}c", "{q0}d"];
+        let with_tag = ["EVALSHA", "5", "1", "{q10}a", "b", "{q10}c", "{q10}d"];
         assert_eq!(tagged(&["EVALSHA", "5", "1", "a", "b", "c", "d"], 2), expected(&with_tag));
     }
 
@@ -96,7 +96,7 @@ mod tests {
     fn bytes_that_are_no_command_are_not_sent() {
         let mut out = Vec::new();
         for part in ["", "*", "*x\r\n", "$3"] {
-            put_tagged(&mut out, part.as_bytes(), "q0", 0);
+            put_tagged(&mut out, part.as_bytes(), "q10", 0);
         }
         assert!(out.is_empty());
     }

@@ -36,8 +36,11 @@ const WAITS: [&str; 2] = ["11111111111111111111111111111111", "22222222222222222
 const GROUPS: [&str; 8] = ["", "", "", "", "", "", "g", "a\0b"];
 
 fn sentinel(random: &mut Random) -> Vec<u8> {
-    let (dots, group) = (".".repeat(48), random.of(&GROUPS));
-    format!("quorlock:shared:{dots}{}:{group}", group.len()).into_bytes()
+    sentinel_of(random.of(&GROUPS))
+}
+
+pub(crate) fn sentinel_of(group: &str) -> Vec<u8> {
+    format!("quorlock:shared:{}{}:{group}", ".".repeat(48), group.len()).into_bytes()
 }
 
 pub(crate) fn call(random: &mut Random, kind: CommandKind, keys: &[Vec<u8>], values: Arguments) -> Arguments {
@@ -114,17 +117,7 @@ pub(crate) fn story(random: &mut Random) -> Vec<Arguments> {
 fn asked(random: &mut Random, Aim { written, read, token }: &Aim) -> Arguments {
     let kind = SCRIPTS[random.weighted(SCRIPTS.iter().map(|(_, weight)| *weight))].0;
     let flags: String = flags(random, kind);
-    let named = |kind: &str, resource: &&str| format!("{kind} {resource}").into_bytes();
-    let mut keys: Vec<Vec<u8>> = written.iter().map(|resource| (*resource).into()).collect();
-    for resource in read {
-        keys.extend([(*resource).into(), named("want", resource)]);
-    }
-    if flags.contains('m') {
-        keys.extend(written.iter().map(|resource| named("want", resource)));
-    }
-    if flags.contains('f') || kind == RaiseAll {
-        keys.extend(written.iter().chain(read).map(|resource| named("count", resource)));
-    }
+    let mut keys = keys_of(kind, (written, read), &flags);
     let mut values = vec![
         token.to_vec(),
         life(random),
@@ -146,6 +139,22 @@ fn asked(random: &mut Random, Aim { written, read, token }: &Aim) -> Arguments {
         Some(script) => call_of(random, script, &keys, values),
         None => call(random, kind, &keys, values),
     }
+}
+
+/// The keys of a claim's written and read targets, without a marker.
+pub(crate) fn keys_of(kind: CommandKind, (written, read): (&[&str], &[&str]), flags: &str) -> Vec<Vec<u8>> {
+    let named = |kind: &str, resource: &&str| format!("{kind} {resource}").into_bytes();
+    let mut keys: Vec<Vec<u8>> = written.iter().map(|resource| (*resource).into()).collect();
+    for resource in read {
+        keys.extend([(*resource).into(), named("want", resource)]);
+    }
+    if flags.contains('m') {
+        keys.extend(written.iter().map(|resource| named("want", resource)));
+    }
+    if flags.contains('f') || kind == RaiseAll {
+        keys.extend(written.iter().chain(read).map(|resource| named("count", resource)));
+    }
+    keys
 }
 
 fn flags(random: &mut Random, kind: CommandKind) -> String {

@@ -14,7 +14,7 @@ use quorlock_tests::Random;
 /// values, of which `t` is a token, `o` one of a client, `l` a life, `n` a number that the counter
 /// may have, `d` a token's digest, `w` the mark of waiters, `T` some tokens, and `f` the two
 /// numbers of a fleet.
-const SCRIPTS: [(CommandKind, &str, &str); 17] = [
+pub(crate) const SCRIPTS: [(CommandKind, &str, &str); 17] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
     (Undo, "k", "t"),

@@ -7,14 +7,17 @@
 
 use super::Script;
 
-/// Reads the counter into `fence`, or ends with the error of reading it.
+/// Reads the counter into `fence`, or ends with the error of reading it. Lua reads `nan` as a
+/// number, which no comparison with a limit stops.
 macro_rules! read_counter {
     () => {
         "\
 local counter = redis.pcall('GET', KEYS[2])
 if type(counter) == 'table' then return counter end
 local fence = tonumber(counter or 0)
-if not fence then return redis.error_reply('ERR the fencing counter is not a number') end
+if not fence or fence ~= fence then
+  return redis.error_reply('ERR the fencing counter is not a number')
+end
 "
     };
 }
@@ -55,7 +58,7 @@ pub const ACQUIRE_FENCED: Script = Script {
     number: 3,
     name: "acquire fenced",
     text: concat!("local floor = 0\n", grant_fenced!()),
-    sha1_hex: "33fd19283f10ef5e6ef2fd21e372ee2d084e0fd2",
+    sha1_hex: "160d347df7ed6427ab181ccfe8483bef18e16147",
 };
 
 /// Raises the counter KEYS\[2\] to ARGV\[2\] if KEYS\[1\] holds the token ARGV\[1\]. Answers the
@@ -76,7 +79,7 @@ local done = redis.pcall('SET', KEYS[2], ARGV[2])
 if done.err then return done end
 return tonumber(ARGV[2])"
     ),
-    sha1_hex: "e100b13221ff1937a49e985db4f23a4629460573",
+    sha1_hex: "a9896c284688b868fa3f2ad6de9e8f7547e4918a",
 };
 
 /// Like the script of an unfenced extension, but first raises the counter KEYS\[2\] to ARGV\[3\]:
@@ -102,7 +105,7 @@ end
 if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
 return 0"
     ),
-    sha1_hex: "f9fe4087ffa46846fb29c7b6d7097720a1d4e3b3",
+    sha1_hex: "8a07177ab62d0f114483f05d11bec7c353a2771b",
 };
 
 /// Restores a lock: if KEYS\[1\] does not exist, raises the counter KEYS\[2\] to ARGV\[3\], then
@@ -124,5 +127,5 @@ done = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 if done.err then return done end
 return 1"
     ),
-    sha1_hex: "1eab7a41689fcda85fb3368d109edafa0687e1fa",
+    sha1_hex: "7aa324d221e2c400a4dfe6e5c1452681fcb913ef",
 };

@@ -104,7 +104,7 @@ pub const ACQUIRE_FENCED_GUARDED: Script = Script {
     number: 8,
     name: "acquire fenced guarded",
     text: concat!(check_marker!(), "local floor = opens * 1024\n", grant_fenced!()),
-    sha1_hex: "925cf72478d93c56c192238ea7d8aa86199507e8",
+    sha1_hex: "cf75dcdb92aa6ef2ca8f01094899f70467bbed15",
 };
 
 /// Answers 1 if the master votes. If there is no marker with the server's present replication id,

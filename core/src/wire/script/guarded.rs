@@ -39,13 +39,13 @@ macro_rules! before_look {
 pub(crate) const EXTEND_GUARDED: Script =
     before_look!(EXTEND.text, 40, "extend guarded", "35c4d84b06c5079a6bad747e46e5bfc319229a4a");
 pub(super) const EXTEND_FENCED_GUARDED: Script =
-    before_look!(EXTEND_FENCED.text, 41, "extend fenced guarded", "16c9c0e4ccc840b776e7d80443f67a597f38187e");
+    before_look!(EXTEND_FENCED.text, 41, "extend fenced guarded", "8af43a86e77385b8f545503a36a760e977a42224");
 pub(super) const EXTEND_ALL_GUARDED: Script =
     before_look!(EXTEND_ALL.text, 42, "extend all guarded", "3a9142ce385e5a71337a2981efa6c3617856b08e");
 pub(super) const HEAL_GUARDED: Script =
     before_look!(HEAL, 43, "heal guarded", "3ce3f0c41c5688fae38a0381c47291af4472a03b");
 pub(super) const HEAL_FENCED_GUARDED: Script =
-    before_look!(HEAL_FENCED.text, 44, "heal fenced guarded", "7d10e83a1b98ab954defc32073cda0eced027acf");
+    before_look!(HEAL_FENCED.text, 44, "heal fenced guarded", "7acf4e540d61c798eb1c70eba83078c84cf02cbf");
 pub(super) const HEAL_ALL_GUARDED: Script =
     before_look!(HEAL_ALL.text, 45, "heal all guarded", "d70178ff43c6dcd1d32a884804e244e58b5fc218");
 pub(super) const KEEP_GUARDED: Script =

@@ -134,7 +134,7 @@ const ACQUIRE_FENCED_REPLICATED: Script = behind_check!(
     ACQUIRE_FENCED_GUARDED.text,
     24,
     "acquire fenced replicated",
-    "3fad7cf2c01593a898ffe2f3b3c08bafcec2c280"
+    "104b1692ed273d951dccec096ba4b0272db7ed59"
 );
 const ACQUIRE_ALL_REPLICATED: Script =
     behind_check!(ACQUIRE_ALL.text, 25, "acquire all replicated", "47b414c5377c868fc895e4506f6a387ff2b12ae6");
@@ -150,14 +150,14 @@ pub(crate) const ATTEND_REPLICATED: Script = script!(
 const OPEN_REPLICATED: Script =
     behind_check!(OPEN.text, 28, "open replicated", "261e8b4f3d87eb93eaa08132e4a4b18308d439ab");
 const RAISE_REPLICATED: Script =
-    behind_check!(RAISE.text, 29, "raise replicated", "296865ec978f37d68dd04319e8233d49dd40c95a");
+    behind_check!(RAISE.text, 29, "raise replicated", "0383a24b1926bea7a1e6cf926c17e9910d35beee");
 pub(crate) const EXTEND_REPLICATED: Script =
     behind_check!(EXTEND_GUARDED.text, 30, "extend replicated", "dcedfefc596b9ef71b6d4a17278d2bcaf8cf4a02");
 const EXTEND_FENCED_REPLICATED: Script = behind_check!(
     EXTEND_FENCED_GUARDED.text,
     31,
     "extend fenced replicated",
-    "2f4adebf4ab03b6b6e7e68e83d7e6547129f080d"
+    "b550ad4da9c30d6785be25f9167041d862db0f85"
 );
 const RAISE_ALL_REPLICATED: Script =
     behind_check!(RAISE_ALL.text, 32, "raise all replicated", "dc57063bc5143fb7358a3a6615cb19c88bb6c6a7");
@@ -173,7 +173,7 @@ const HEAL_FENCED_REPLICATED: Script = behind_check!(
     HEAL_FENCED_GUARDED.text,
     35,
     "heal fenced replicated",
-    "89fd91d2c740670d69abf1bd3dead18c9adf623f"
+    "693d32393b8a32d90968ed44fe3155abf9521c1c"
 );
 const HEAL_ALL_REPLICATED: Script = behind_check!(
     HEAL_ALL_GUARDED.text,

@@ -75,6 +75,6 @@ impl Body<'_, '_> {
     fn counter(&mut self) -> Result<f64, Failure> {
         let counter = self.get(self.key(2))?;
         let fence = counter.map_or(Some(0.0), |counter| lua_number(&counter));
-        fence.ok_or(NO_COUNTER)
+        fence.filter(|fence| !fence.is_nan()).ok_or(NO_COUNTER)
     }
 }

@@ -266,6 +266,7 @@ impl<'b> Body<'_, 'b> {
         let now = self.clock();
         let end = given.and_then(|()| end_from_now(life, Unit::Millis, "pexpire", now));
         let end = end.map_err(|failure| self.raised(LINE, &failure))?;
+        self.has_written = true;
         let now = self.clock();
         self.call.master.expire_at(self.call.session.database, key, end, now);
         Ok(())
