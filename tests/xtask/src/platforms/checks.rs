@@ -1,5 +1,6 @@
 //! What checks the claims of the table.
 
+use std::cell::LazyCell;
 use std::process::Command;
 
 use super::lowest;
@@ -54,16 +55,15 @@ impl Part {
     }
 }
 
-/// The tools, or why one is missing.
+/// The tools, or why one is missing. Each is looked for, or fetched, when it is needed.
 pub(super) struct Tools {
-    rust: Result<Rust, String>,
-    zig: Result<Zig, String>,
+    rust: LazyCell<Result<Rust, String>>,
+    zig: LazyCell<Result<Zig, String>>,
 }
 
 impl Tools {
-    /// Finds them, or fetches what is missing.
-    pub(super) fn get() -> Self {
-        Self { rust: Rust::find(), zig: Zig::find() }
+    pub(super) fn new() -> Self {
+        Self { rust: LazyCell::new(Rust::find), zig: LazyCell::new(Zig::find) }
     }
 
     /// What checks a claim about a part of a platform.

@@ -131,3 +131,16 @@ fn status(name: &str, provides: &str) -> String {
          Maintainer: none\nDescription: of the machine\n{provides}\n"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_debian_has_a_release_of_debian() {
+        let debian = "PRETTY_NAME=\"Debian\"\nVERSION_CODENAME=bookworm\nID=debian\n";
+        assert_eq!(codename(debian), Some("bookworm"));
+        assert_eq!(codename(&debian.replace("ID=debian", "ID=ubuntu\nID_LIKE=debian")), None);
+        assert_eq!(codename("ID=debian\n"), None);
+    }
+}

@@ -44,7 +44,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
     // A table of some platforms would take the place of that of all.
     let results = if words.is_empty() { Run::of("platforms", words)? } else { None };
-    let tools = Tools::get();
+    let tools = Tools::new();
     let (mut failed, mut not_run) = (Vec::new(), Vec::new());
     for platform in PLATFORMS.iter().filter(|one| words.is_empty() || words.contains(&one.name)) {
         println!("\n== {} ({})", platform.about, platform.name);

@@ -30,13 +30,13 @@ impl Rust {
     /// unpacked into the target folder.
     pub(super) fn find() -> Result<Self, String> {
         let on_path = Self { cargo: "cargo".into(), rustc: "rustc".into() };
-        let found = [Some(on_path), Self::of_rustup(), Some(debian::unpacked())].into_iter().flatten();
-        if let Some(rust) = found.into_iter().find(Self::is_right) {
+        let there = [Some(on_path), Self::of_rustup(), Some(debian::unpacked())];
+        if let Some(rust) = there.into_iter().flatten().find(Self::is_right) {
             return Ok(rust);
         }
         let error = match Self::install().map(|()| Self::of_rustup()) {
             Ok(Some(rust)) if rust.is_right() => return Ok(rust),
-            Ok(_) => "rustup did not install it".to_owned(),
+            Ok(_) => "rustup installed something else".to_owned(),
             Err(error) => error.to_string(),
         };
         debian::unpack().map_err(|unpack| {
@@ -55,6 +55,9 @@ impl Rust {
     }
 
     fn install() -> Outcome {
+        if said(&mut program("rustup", &["--version"])).is_none() {
+            return Err("there is no rustup".into());
+        }
         println!("installing Rust {RUST} with rustup");
         let words = ["toolchain", "install", RUST, "--profile", "minimal", "--component", "rust-src"];
         run(&mut program("rustup", &words))
