@@ -59,20 +59,24 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             }
         }
     }
+    if !failed.is_empty() {
+        return Err(failed.join("\n").into());
+    }
     match results {
-        _ if !failed.is_empty() => Err(failed.join("\n").into()),
-        None if !not_run.is_empty() => Err(not_run.join("\n").into()),
         Some(results) if not_run.is_empty() => {
             println!();
             list();
             fs::write(results.variable().1, lines())?;
             results.keep(words)
         }
-        _ => {
+        Some(_) => {
             println!("\nthe table is not kept, because some of it was not checked:");
             not_run.iter().for_each(|what| println!("{what}"));
             Ok(())
         }
+        // What was named must run.
+        None if not_run.is_empty() => Ok(()),
+        None => Err(not_run.join("\n").into()),
     }
 }
 
