@@ -6,9 +6,12 @@ mod check;
 mod digests;
 mod faults;
 mod loom;
+mod pip;
+mod platforms;
 mod process;
 mod programs;
 mod results;
+mod tree;
 mod words;
 
 use std::error::Error;
@@ -27,13 +30,15 @@ cargo xtask changes [--only TEXT]  changes the core in thousands of small ways; 
 cargo xtask digests                writes the SHA-1 of each script whose text has changed
 cargo xtask faults [--only NAME]   applies known faults to a copy; a test must fail for each
 cargo xtask loom                   explores all models of hand-written concurrency
+cargo xtask platforms [NAME ...]   checks on which platforms the libraries and the command compile
 cargo xtask results                lists the last results that are kept, with those that are too old
 cargo xtask search [SCENARIO]      searches every state of a scenario, or of --all; without one,
                                    lists them
 cargo xtask servers COMMAND        fetches servers of other versions and runs the tests on them
 cargo xtask PROGRAM [ARGUMENT ...] runs one of the programs below
 
-affected, bench, changes, faults, results, search, servers, chaos, failover and replacing take --help.
+affected, bench, changes, faults, platforms, results, search, servers, chaos, failover and replacing take
+--help.
 
 Programs:";
 
@@ -45,6 +50,7 @@ fn main() -> ExitCode {
         ["digests", options @ ..] => digests::run(options),
         ["faults", options @ ..] => faults::run(options),
         ["loom", words @ ..] => loom::run(words),
+        ["platforms", words @ ..] => platforms::run(words),
         ["results", options @ ..] => results::run(options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");

@@ -18,6 +18,8 @@ pub struct System<W = Park> {
     /// Detects forks since it was created, which is when the locker is opened.
     forks: forkguard::Guard,
     wait: W,
+    /// Of a clock that also runs while the machine sleeps on Windows and OpenBSD. FreeBSD has no
+    /// clock that does.
     #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
     origin: std::time::Instant,
 }

@@ -26,9 +26,9 @@ struct Step {
     run: fn() -> Outcome,
 }
 
-/// A step that could not run, because a tool is missing, and why. It neither passed nor failed.
+/// What could not run, because a tool is missing, and why. It neither passed nor failed.
 #[derive(Debug)]
-struct NotRun(String);
+pub(crate) struct NotRun(pub(crate) String);
 
 impl Display for NotRun {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -1,12 +1,12 @@
 //! Checks by tools that do not come with Rust. Where a tool is missing, they say that they did not
 //! run.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::NotRun;
 use super::book;
 use crate::Outcome;
+use crate::pip::environment;
 use crate::process::{program, read, run, target};
 
 /// The version of typos with which the words in `typos.toml` were chosen.
@@ -28,28 +28,12 @@ fn version(name: &str) -> Outcome<String> {
     read(&mut program(name, &["--version"]))
 }
 
-/// The `typos` of a Python environment in the target folder, which needs no permission.
+/// The `typos` of a Python environment in the target folder.
 fn own_typos() -> Outcome<PathBuf> {
-    let folder = target().join(format!("typos-{TYPOS}"));
-    let typos = folder.join("bin/typos");
-    if version(&typos.to_string_lossy()).is_ok() {
-        return Ok(typos);
-    }
-    install_typos(&folder).map_err(|error| {
-        // An incomplete installation would count as installed. If it cannot be removed, the next
-        // installation says why.
-        let _ = fs::remove_dir_all(&folder);
+    let folder = environment("typos", TYPOS).map_err(|error| {
         NotRun(format!("typos is not on PATH and could not be installed with pip ({error})"))
     })?;
-    Ok(typos)
-}
-
-fn install_typos(folder: &Path) -> Outcome {
-    println!("installing typos {TYPOS} into {}", folder.display());
-    run(program("python3", &["-m", "venv"]).arg(folder))?;
-    let python = folder.join("bin/python");
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    run(program(&python.to_string_lossy(), &pip).arg(format!("typos=={TYPOS}")))
+    Ok(folder.join("bin/typos"))
 }
 
 /// Compares what the libraries depend on with the rules in `deny.toml`.
@@ -82,6 +66,8 @@ pub(super) fn book() -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::process::root;
 

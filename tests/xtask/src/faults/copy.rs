@@ -12,7 +12,7 @@ use super::LONGEST_BUILD;
 use super::fault::Fault;
 use crate::check::models;
 use crate::process::{files, root, run};
-use crate::{Outcome, digests};
+use crate::{Outcome, digests, tree};
 
 /// The memory limit of a test, in KiB. A test that spins may also allocate until the machine has no
 /// memory left.
@@ -39,25 +39,13 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Copies the working tree. A file that has not changed since the last copy is left as it is,
-    /// so that cargo does not build it again.
+    /// Copies the working tree.
     pub(super) fn set_up(place: PathBuf) -> Outcome<Self> {
-        let tree = place.join("tree");
         let mut sources = DefaultHasher::new();
-        let names = files()?;
-        if tree.exists() {
-            remove_others(&tree, &tree, &names)?;
-        }
-        for name in &names {
-            let content = fs::read(root().join(name))?;
-            let copy = tree.join(name);
-            if fs::read(&copy).ok().as_ref() != Some(&content) {
-                fs::create_dir_all(copy.parent().ok_or("a file is in a folder")?)?;
-                fs::copy(root().join(name), &copy)?;
-            }
+        for name in &tree::copy(&place.join("tree"))? {
             let is_source = ["core/", "tests/search/"].iter().any(|folder| name.starts_with(folder));
             if is_source || matches!(name.as_str(), "Cargo.toml" | "Cargo.lock") {
-                (name, content).hash(&mut sources);
+                (name, fs::read(root().join(name))?).hash(&mut sources);
             }
         }
         Ok(Self { place, sources: sources.finish() })
@@ -174,20 +162,4 @@ impl Copy {
         }
         Err(format!("the models do not build: {}", String::from_utf8_lossy(&said.stderr)).into())
     }
-}
-
-/// Removes the files of the copy that the workspace does not have any more.
-fn remove_others(tree: &PathBuf, folder: &PathBuf, names: &[String]) -> Outcome {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            remove_others(tree, &path, names)?;
-        } else {
-            let name = path.strip_prefix(tree)?.to_string_lossy().into_owned();
-            if names.binary_search(&name).is_err() {
-                fs::remove_file(&path)?;
-            }
-        }
-    }
-    Ok(())
 }

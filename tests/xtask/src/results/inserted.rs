@@ -15,8 +15,11 @@ const END: &str = "<!-- end of results -->";
 /// The pages that have such a table, with the tables of these results.
 pub(super) fn pages(kept: &BTreeMap<&str, &Kept>) -> Outcome<Vec<(PathBuf, String)>> {
     let mut pages = Vec::new();
+    let mut paths = vec![root().join("README.md")];
     for file in fs::read_dir(root().join("core/docs"))? {
-        let path = file?.path();
+        paths.push(file?.path());
+    }
+    for path in paths {
         if path.extension().is_some_and(|extension| extension == "md") {
             let page = fs::read_to_string(&path)?;
             if page.contains(BEGIN) {

@@ -21,7 +21,7 @@ The last results of the commands that measure or prove: tests/results has a file
 
 cargo xtask results           lists them, with those that are older than the files they depend on
 cargo xtask results --write   renders tests/results/README.md, the picture of the benchmark, and the
-                              tables in core/docs from the files";
+                              tables in README.md and core/docs from the files";
 
 /// The variable that tells a program where to write its results.
 const FILE: &str = "QUORLOCK_RESULTS";

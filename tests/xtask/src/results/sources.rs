@@ -30,7 +30,7 @@ const BENCHMARKS: [&str; 6] =
 const WORLDS: [&str; 2] = ["core/src", "core/sim/src"];
 
 /// Of several with an argument of a call, the last one is its source.
-pub(super) const SOURCES: [Source; 26] = [
+pub(super) const SOURCES: [Source; 27] = [
     Source {
         name: "chaos",
         program: "chaos",
@@ -225,5 +225,25 @@ pub(super) const SOURCES: [Source; 26] = [
         with: None,
         about: "what `quorlock run` ends, and when",
         depends: &["transport-blocking/command/src", "tests/src/supervision"],
+    },
+    Source {
+        name: "platforms",
+        program: "platforms",
+        with: None,
+        about: "on which platforms the libraries and the command compile",
+        depends: &[
+            "Cargo.toml",
+            "Cargo.lock",
+            "core/src",
+            "core/sim/src",
+            "core/tls/src",
+            "transport-tokio/src",
+            "transport-smol/src",
+            "transport-blocking/src",
+            "transport-blocking/host/src",
+            "transport-blocking/embedded/src",
+            "transport-blocking/command/src",
+            "tests/xtask/src/platforms",
+        ],
     },
 ];
