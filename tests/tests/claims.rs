@@ -21,6 +21,8 @@ mod claims_tests;
 mod claims;
 #[path = "claims/denied.rs"]
 mod denied;
+#[path = "claims/replicas.rs"]
+mod replicas;
 use claims::{Claim, Desk, Waiter, called, full, key, sentinel, take, take_behind};
 
 struct Real {
