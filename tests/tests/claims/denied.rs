@@ -1,5 +1,5 @@
-//! What scripts do on a server whose user may not call each of their commands, or may not write each
-//! of their keys; and on one that tells less of itself.
+//! What scripts do on a server whose user may not call each of their commands, or may not write
+//! each of their keys; and on one that tells less of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
