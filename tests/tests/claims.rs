@@ -95,11 +95,7 @@ const FOUND: [(&str, &[&[&str]]); 15] = [
     ),
     (
         "another writer, and another mark for the next seat",
-        &[
-            &["SET", "x", "w", "PX", "5000"],
-            &["SET", "y", "w", "PX", "5000"],
-            &["SET", "quorlock:seat:next/{s}", "1 1 b2", "PX", "5000"],
-        ],
+        &[&["SET", "x", "w", "PX", "5000"], &["SET", "quorlock:seat:next/{s}", "1 1 b2", "PX", "5000"]],
     ),
     ("a value without entries", &[&["SET", "x", "SENTINEL", "PX", "5000"]]),
 ];
