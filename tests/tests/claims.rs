@@ -21,6 +21,8 @@ mod claims_tests;
 mod claims;
 #[path = "claims/denied.rs"]
 mod denied;
+#[path = "claims/replicas.rs"]
+mod replicas;
 use claims::{Claim, Desk, Waiter, called, full, key, sentinel, take, take_behind};
 
 struct Real {
@@ -65,7 +67,7 @@ test_claims! {
 }
 
 /// States that a script may find, and commands that create them.
-const FOUND: [(&str, &[&[&str]]); 14] = [
+const FOUND: [(&str, &[&[&str]]); 15] = [
     ("nothing", &[]),
     ("our token", &[&["SET", "x", "TOKEN", "PX", "5000"], OURS]),
     ("another reader", &[&["SET", "x", "SENTINEL r", "PX", "5000"]]),
@@ -90,6 +92,10 @@ const FOUND: [(&str, &[&[&str]]); 14] = [
             &["SET", "NEXT", "2", "PX", "900"],
             &["SET", "x", "t", "PX", "5000"],
         ],
+    ),
+    (
+        "another writer, and another mark for the next seat",
+        &[&["SET", "x", "w", "PX", "5000"], &["SET", "quorlock:seat:next/{s}", "1 1 b2", "PX", "5000"]],
     ),
     ("a value without entries", &[&["SET", "x", "SENTINEL", "PX", "5000"]]),
 ];
