@@ -2,10 +2,9 @@
 //! target folder: nothing is installed.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::tools::{Rust, folder};
+use super::tools::{Rust, folder, script};
 use crate::Outcome;
 use crate::process::{program, run};
 
@@ -50,22 +49,15 @@ pub(super) fn unpack() -> Outcome {
     }
     fs::remove_dir_all(&apt.folder)?;
     // The programs are there last: without them, an incomplete Rust is not used.
-    fs::create_dir_all(place.join("bin"))?;
     ["cargo", "rustc"].iter().try_for_each(|name| start(&place, name))
 }
 
 /// Writes a script that starts a program with the libraries of its own release of Debian.
 fn start(place: &Path, name: &str) -> Outcome {
-    let (libraries, file) = (place.join(LIBRARIES), place.join("usr/bin").join(name));
-    let (loader, libraries, program) = (libraries.join(LOADER), libraries.display(), file.display());
-    let script = format!(
-        "#!/bin/sh\nexec '{}' --argv0 '{program}' --library-path '{libraries}' '{program}' \"$@\"\n",
-        loader.display()
-    );
-    let path = place.join("bin").join(name);
-    fs::write(&path, script)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-    Ok(())
+    let (libraries, program) = (place.join(LIBRARIES), place.join("usr/bin").join(name));
+    let (loader, libraries, program) = (libraries.join(LOADER), libraries.display(), program.display());
+    let line = format!("'{}' --argv0 '{program}' --library-path '{libraries}' '{program}'", loader.display());
+    script(&place.join("bin").join(name), &line)
 }
 
 /// The name of the machine's release of Debian.

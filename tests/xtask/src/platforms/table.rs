@@ -125,7 +125,10 @@ pub(super) const PLATFORMS: [Platform; 15] = [
     Platform::target("x86_64-unknown-linux-musl", "Linux with musl, x86_64", "x86_64-linux-musl"),
     Platform::target("aarch64-apple-darwin", "macOS, aarch64", "aarch64-macos"),
     Platform::target("x86_64-unknown-freebsd", "FreeBSD, x86_64", "x86_64-freebsd"),
-    Platform::target("x86_64-unknown-openbsd", "OpenBSD, x86_64", "x86_64-openbsd"),
+    Platform {
+        command: No("rustix, by which the command waits for processes, has no waitid there"),
+        ..Platform::target("x86_64-unknown-openbsd", "OpenBSD, x86_64", "x86_64-openbsd")
+    },
     Platform {
         how: How::Target { zig: None },
         tls: NO_HEADERS,

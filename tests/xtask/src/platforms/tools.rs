@@ -1,13 +1,16 @@
 //! The tools that check platforms: the libraries' oldest Rust with the sources of its standard
 //! library, and a C compiler for other systems.
 
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::debian;
 use crate::Outcome;
 use crate::pip::environment;
-use crate::process::{program, read, root, run, target};
+use crate::process::{program, root, run, target};
 
 /// The libraries' `rust-version`.
 const RUST: &str = env!("CARGO_PKG_RUST_VERSION");
@@ -88,29 +91,46 @@ fn said(command: &mut Command) -> Option<String> {
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
+/// Writes a script that can be run.
+pub(super) fn script(path: &Path, line: &str) -> Outcome {
+    fs::create_dir_all(path.parent().ok_or("a script is in a folder")?)?;
+    fs::write(path, format!("#!/bin/sh\nexec {line} \"$@\"\n"))?;
+    Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
+}
+
+/// What Rust calls to make import libraries of Windows, which the standard library has.
+const DLLTOOL: &str = "x86_64-w64-mingw32-dlltool";
+
 /// A C compiler for many systems.
 pub(super) struct Zig {
-    python: String,
+    /// The command, as words.
+    zig: String,
+    /// The folders of programs, with its `dlltool`.
+    path: OsString,
 }
 
 impl Zig {
     pub(super) fn find() -> Result<Self, String> {
-        let python = environment("ziglang", ZIG).map(|folder| folder.join("bin/python"));
-        let zig = python.and_then(|python| {
-            let python = python.to_string_lossy().into_owned();
-            read(&mut program(&python, &["-m", "ziglang", "version"]))?;
-            Ok(Self { python })
-        });
-        zig.map_err(|error| format!("zig could not be installed with pip ({error})"))
+        Self::install().map_err(|error| format!("zig could not be installed with pip ({error})"))
+    }
+
+    fn install() -> Outcome<Self> {
+        let python = environment("ziglang", ZIG)?.join("bin/python");
+        let zig = format!("{} -m ziglang", python.display());
+        let programs = folder().join("bin");
+        script(&programs.join(DLLTOOL), &format!("{zig} dlltool"))?;
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&others)))?;
+        Ok(Self { zig, path })
     }
 
     /// Makes build scripts use it for this target.
     pub(super) fn compile(&self, cargo: &mut Command, target: &str, zig_target: &str) {
-        let (zig, target) = (format!("{} -m ziglang", self.python), target.replace('-', "_"));
+        let (zig, target) = (&self.zig, target.replace('-', "_"));
         cargo.env(format!("CC_{target}"), format!("{zig} cc -target {zig_target}"));
         cargo.env(format!("AR_{target}"), format!("{zig} ar"));
         // One of the defaults is the name of the target, and zig has other names.
         cargo.env("CRATE_CC_NO_DEFAULTS", "1");
-        cargo.env("ZIG_GLOBAL_CACHE_DIR", folder().join("zig"));
+        cargo.env("ZIG_GLOBAL_CACHE_DIR", folder().join("zig")).env("PATH", &self.path);
     }
 }
