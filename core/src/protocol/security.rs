@@ -145,7 +145,7 @@ impl fmt::Display for TlsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotBuiltIn => {
-                "needs TLS, which is not built in: enable the feature `tls` of quorlock-tokio, quorlock-smol or quorlock-blocking"
+                "needs TLS, which is not built in: enable the feature `tls-ring` of quorlock-tokio, quorlock-smol or quorlock-blocking"
             }
             Self::UnknownIssuer => {
                 "its certificate is from an issuer that is not trusted here: name that issuer's certificate with cacert="
