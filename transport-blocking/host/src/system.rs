@@ -18,8 +18,8 @@ pub struct System<W = Park> {
     /// Detects forks since it was created, which is when the locker is opened.
     forks: forkguard::Guard,
     wait: W,
-    /// Of a clock that also runs while the machine sleeps on Windows and OpenBSD. FreeBSD has no
-    /// clock that does.
+    /// Of a clock that also runs while the machine sleeps on Windows and OpenBSD, but not on
+    /// FreeBSD, which had no such clock in 2023 (commit 108de784513d).
     #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
     origin: std::time::Instant,
 }
