@@ -73,7 +73,8 @@ pub(crate) const MARK: [&str; 6] = [
     "SET KEY WAIT PX 1",
 ];
 
-/// The mark for the next seat: since when from now, for how many seats, and for whom.
+/// The mark for the next seat. It says since when a waiter waits, in milliseconds from now, the
+/// number of seats that it wants, and which waiter it is.
 pub(crate) const NEXT: [&str; 11] = [
     "",
     "SET KEY MARKED:-90,1,another PX 700",

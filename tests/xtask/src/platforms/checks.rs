@@ -38,22 +38,24 @@ impl Part {
         }
     }
 
-    /// What cargo compiles of it.
-    fn packages(self, platform: &Platform) -> Vec<&'static str> {
-        let (names, features): (&[_], &[_]) = match (self, platform.how) {
-            (Self::Libraries, _) => (platform.packages, &[]),
-            (Self::Tls, How::LowestVersions) => (&["quorlock-tls"], &["--all-features"]),
-            (Self::Tls, _) => (
-                &["quorlock-tls"],
-                &["--features", "quorlock-tokio/tls-ring,quorlock-smol/tls-ring,quorlock-blocking/tls-ring"],
-            ),
-            (Self::Command, _) => (&["quorlock"], &[]),
+    /// What cargo compiles of it, and with which features.
+    fn words(self, platform: &Platform) -> Vec<&'static str> {
+        let packages: &[_] = match self {
+            Self::Libraries => platform.packages,
+            Self::Tls => &[platform.packages, &["quorlock-tls"]].concat(),
+            Self::Command => &["quorlock"],
         };
-        let libraries = if self == Self::Tls { platform.packages } else { &[] };
-        let packages = libraries.iter().chain(names).flat_map(|name| ["-p", name]);
+        let features: &[_] = match (self, platform.how) {
+            (Self::Tls, How::LowestVersions) => &["--all-features"],
+            (Self::Tls, _) => &["--features", WITH_RING],
+            _ => &[],
+        };
+        let packages = packages.iter().flat_map(|name| ["-p", *name]);
         packages.chain(features.iter().copied()).collect()
     }
 }
+
+const WITH_RING: &str = "quorlock-tokio/tls-ring,quorlock-smol/tls-ring,quorlock-blocking/tls-ring";
 
 /// The tools, or why one is missing. Each is looked for, or fetched, when it is needed.
 pub(super) struct Tools {
@@ -71,7 +73,7 @@ impl Tools {
         let rust = self.rust.as_ref().map_err(|missing| NotRun(missing.clone()))?;
         let mut cargo = rust.cargo();
         let command = if part.claim(platform) == Claim::Built { "build" } else { "check" };
-        cargo.args([command, "--quiet", "--locked"]).args(part.packages(platform));
+        cargo.args([command, "--quiet", "--locked"]).args(part.words(platform));
         match platform.how {
             How::Ci => return Err("only .ci/run can check this".into()),
             How::OldestRust => {}
