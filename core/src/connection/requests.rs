@@ -49,6 +49,14 @@ impl Connection {
         if request.watch || !matches!(self.tracking, Tracking::Off) {
             self.track(request.watch, now, answers);
         }
+        let unheard;
+        let request = if request.watch && request.claim.takes_some() && !self.is_tracked() {
+            // Nobody will tell this waiter, so it must know which seat ends first.
+            unheard = Request { watch: false, ..request.clone() };
+            &unheard
+        } else {
+            request
+        };
         if matches!(request.action, Action::Acquire | Action::Extend | Action::Heal) {
             self.longest_asked = self.longest_asked.max(request.ttl);
         }

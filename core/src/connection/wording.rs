@@ -282,4 +282,22 @@ mod tests {
             assert_eq!((lines[0], lines[6]), (&*format!("*{}", 3 + keys + values), &*keys.to_string()));
         }
     }
+    #[test]
+    fn only_a_watched_search_for_seats_is_content_with_any_holder() {
+        let name = Resource::new("r").unwrap();
+        let seats = [name.seat(0), name.seat(1)];
+        let claim = Claim::of_seats(&name, &seats, 1, Token::from_bytes([1; Token::BYTES]), false, None);
+        for (action, watch, flags) in [
+            (Action::Acquire, true, "w"),
+            (Action::Acquire, false, "-"),
+            (Action::Release, true, "-"),
+            (Action::Undo, true, "t"),
+        ] {
+            let request = Request::new(None, action, claim.clone(), Ttl::SHORTEST);
+            let mut bytes = Vec::new();
+            Request { watch, ..request }.encode(Form::BySha, None, &mut bytes);
+            let text = String::from_utf8(bytes).unwrap();
+            assert!(text.contains(&format!("\r\n${}\r\n{flags}\r\n", flags.len())), "{action:?}: {text}");
+        }
+    }
 }

@@ -185,6 +185,9 @@ pub(crate) fn take(random: &mut Random) -> Arguments {
     if has_waited {
         flags.push('m');
     }
+    if random.one_in(2) {
+        flags.push('w');
+    }
     let wanted = 1 + random.below(3);
     let mut values = vec![token(random).to_vec(), life(random), wanted.to_string().into_bytes()];
     if is_guarded {

@@ -155,7 +155,7 @@ impl AllClaim {
 
     /// The keys and values of a request.
     pub(crate) fn arguments(&self, request: &Request, fleet: Option<Fleet>) -> Arguments<'_> {
-        let &Request { action, insists, waited, .. } = request;
+        let &Request { action, insists, waited, watch, .. } = request;
         let acquires = action == Action::Acquire;
         // A request that gives seats back names no mark, since marks expire soon. An undo keeps the
         // marks: the wait may go on, and without them new readers would come in meanwhile.
@@ -172,6 +172,7 @@ impl AllClaim {
             terms: Terms::of(action, fleet),
             insists: insists && acquires,
             tells: action == Action::Undo,
+            watches: watch && acquires && self.takes_some(),
             takes: if acquires { self.takes } else { 0 },
         }
     }
@@ -186,6 +187,7 @@ pub(crate) struct Arguments<'a> {
     terms: Terms,
     insists: bool,
     tells: bool,
+    watches: bool,
     /// For the script that takes seats: how many it takes.
     takes: u16,
 }
@@ -249,6 +251,7 @@ impl Arguments<'_> {
             ('m', self.wish.is_some()),
             ('i', self.insists),
             ('t', self.tells),
+            ('w', self.watches),
         ];
         let flags: String = all.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| *flag).collect();
         if flags.is_empty() { "-".to_owned() } else { flags }

@@ -125,6 +125,11 @@ impl Claim {
         Self::of(&bytes, bytes.len(), bytes.len())
     }
 
+    /// Whether an acquisition takes only some of the targets.
+    pub(crate) fn takes_some(&self) -> bool {
+        self.as_all().is_some_and(AllClaim::takes_some)
+    }
+
     /// The data for the claim's scripts, unless it claims one resource exclusively.
     pub(crate) fn as_all(&self) -> Option<&AllClaim> {
         match &self.0 {

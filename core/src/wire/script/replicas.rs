@@ -139,7 +139,7 @@ const ACQUIRE_FENCED_REPLICATED: Script = behind_check!(
 const ACQUIRE_ALL_REPLICATED: Script =
     behind_check!(ACQUIRE_ALL.text, 25, "acquire all replicated", "47b414c5377c868fc895e4506f6a387ff2b12ae6");
 const TAKE_REPLICATED: Script =
-    behind_check!(TAKE.text, 26, "take replicated", "07bcd8011ccf85d7e72afcf21c0d1a45a5d01798");
+    behind_check!(TAKE.text, 26, "take replicated", "46a96b47c90f2576d8c59552d482cb263a44cdf0");
 /// The `Yes` of this script is no vote and writes nothing: each vote checks the marker itself.
 pub(crate) const ATTEND_REPLICATED: Script = script!(
     [CHECK, unread(ATTEND.text)[0], unread(ATTEND.text)[1]],

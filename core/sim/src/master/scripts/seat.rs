@@ -111,6 +111,9 @@ impl<'b> Body<'_, 'b> {
             if first.is_none_or(|(least, _)| left < least) {
                 first = Some((left, value));
             }
+            if flags.contains(&b'w') {
+                break;
+            }
         }
         match first {
             Some((left, value)) => self.tell(value, if left == i64::MAX { -1 } else { left }),
