@@ -12,12 +12,13 @@ use crate::Outcome;
 use crate::process::{program, read, root, run};
 
 /// What must be in it. The names of manual pages are those of subcommands.
-const EXPECTED: [&str; 9] = [
+const EXPECTED: [&str; 10] = [
     "quorlock",
     "README.md",
     "CHANGELOG.md",
     "LICENSE-APACHE",
     "LICENSE-MIT",
+    "deploy/nightly-report.timer",
     "completions/bash/quorlock",
     "completions/fish/quorlock.fish",
     "completions/zsh/_quorlock",

@@ -2,7 +2,10 @@
 
 mod archive;
 mod binary;
+mod crates;
+mod debian;
 mod empty_root;
+mod image;
 mod names;
 mod pages;
 
@@ -21,13 +24,13 @@ cargo xtask dist            makes all parts
 cargo xtask dist PART ...   makes some
 cargo xtask dist --list     lists them
 
-Every part but the last has the same binary: static, with musl, stripped. It needs rustup, which adds
-musl's standard library, and musl-gcc. A part whose tool is missing is reported as not run; if it was
-named, it is an error.
+All parts but the crates have the same binary: static, with musl, stripped. It needs rustup, which
+adds musl's standard library, and musl-gcc. A part whose tool is missing is reported as not run; if it
+was named, it is an error.
 
 Examples:
   cargo xtask dist
-  cargo xtask dist binary archive
+  cargo xtask dist archive deb
   tar -xzf target/dist/quorlock-*.tar.gz";
 
 /// The version of the command, which is that of the workspace.
@@ -40,7 +43,7 @@ struct Part {
     make: fn(&Binary) -> Outcome,
 }
 
-const PARTS: [Part; 2] = [
+const PARTS: [Part; 5] = [
     Part {
         name: "binary",
         about: "the static binary, which runs in an empty root and finds names there",
@@ -50,6 +53,13 @@ const PARTS: [Part; 2] = [
         name: "archive",
         about: "a tar.gz of it with completions, manual pages and licences",
         make: archive::make,
+    },
+    Part { name: "deb", about: "a package of Debian with the same, made by cargo-deb", make: debian::make },
+    Part { name: "image", about: "the root of the image that the Dockerfile describes", make: image::make },
+    Part {
+        name: "crates",
+        about: "the archive of each crate, which is built alone with the others' archives",
+        make: crates::make,
     },
 ];
 

@@ -1,9 +1,10 @@
-//! What the command says about itself, as files: completions and manual pages. And the texts of the
-//! repository, for readers who do not have it.
+//! What the command says about itself, as files: completions and manual pages. And the texts and
+//! examples of the repository, for readers who do not have it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::archive::copy;
 use super::binary;
 use crate::Outcome;
 use crate::process::{program, read, root, run};
@@ -18,7 +19,7 @@ pub(super) const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// The folder of the command's crate.
 pub(super) const COMMAND: &str = "transport-blocking/command";
 
-/// Writes completions and manual pages beside the binary, where the Debian package finds them.
+/// Writes them into a folder beside the binary, where cargo-deb finds them.
 pub(super) fn write(quorlock: &Path) -> Outcome<PathBuf> {
     let folder = binary::folder().join("pages");
     if folder.exists() {
@@ -35,6 +36,7 @@ pub(super) fn write(quorlock: &Path) -> Outcome<PathBuf> {
     let text = |name: &str| fs::read_to_string(root().join(name));
     fs::write(folder.join("README.md"), absolute(&text(&format!("{COMMAND}/README.md"))?))?;
     fs::write(folder.join("CHANGELOG.md"), absolute(&text("CHANGELOG.md")?))?;
+    copy(&root().join(COMMAND).join("deploy"), &folder.join("deploy"))?;
     Ok(folder)
 }
 
