@@ -12,13 +12,17 @@ use crate::binary;
 use crate::documented::root;
 use crate::running::{Ended, Running, call};
 
-const FOLDER: &str = "transport-blocking/command/deploy";
-const REPORT: &str = "/usr/local/bin/report.sh";
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+// Included, so that `cargo xtask affected` knows what notices a change of one.
+const SERVICE: &str = include_str!("../../../transport-blocking/command/deploy/nightly-report.service");
+const CRON_JOB: &str = include_str!("../../../transport-blocking/command/deploy/nightly-report.cronjob.yaml");
+const IMAGE: &str = include_str!("../../../transport-blocking/command/deploy/report.Dockerfile");
+const COMPOSE: &str = include_str!("../../../transport-blocking/command/deploy/compose.yaml");
+const PAGE: &str = include_str!("../../../core/docs/command.md");
 
-fn example(name: &str) -> String {
-    fs::read_to_string(root().join(FOLDER).join(name)).unwrap()
-}
+const REPORT: &str = "/usr/local/bin/report.sh";
+/// The masters of the compose file.
+const HOSTS: [&str; 3] = ["redis://a", "redis://b", "redis://c"];
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The value of the only line that begins with this key, after spaces.
 #[track_caller]
@@ -70,50 +74,49 @@ impl Job<'_> {
 
 #[test]
 fn the_service_of_systemd_makes_the_report_on_one_machine() {
-    let unit = example("nightly-report.service");
-    let mut words: Vec<_> = value(&unit, "ExecStart=").split_whitespace().collect();
+    let mut words: Vec<_> = value(SERVICE, "ExecStart=").split_whitespace().collect();
     let program = words.remove(0);
-    Job { program, words, masters: value(&unit, "Environment=QUORLOCK_MASTERS=") }.runs_once();
+    Job { program, words, masters: value(SERVICE, "Environment=QUORLOCK_MASTERS=") }.runs_once();
 }
 
 #[test]
 fn the_cron_job_of_kubernetes_makes_the_report_in_one_cluster() {
-    let job = example("nightly-report.cronjob.yaml");
-    let [program] = strings(value(&job, "command: "))[..] else { panic!("{job}") };
-    let words = strings(value(&job, "args: "));
-    Job { program, words, masters: value(&job, "value: ") }.runs_once();
+    let [program] = strings(value(CRON_JOB, "command: "))[..] else { panic!("{CRON_JOB}") };
+    let words = strings(value(CRON_JOB, "args: "));
+    Job { program, words, masters: value(CRON_JOB, "value: ") }.runs_once();
     // What it runs is what its image has.
-    let image = example("report.Dockerfile");
     for file in [program, REPORT] {
-        assert!(image.lines().any(|line| line.starts_with("COPY ") && line.ends_with(file)), "{file}");
+        assert!(IMAGE.lines().any(|line| line.starts_with("COPY ") && line.ends_with(file)), "{file}");
     }
 }
 
 /// The words of the command of a service in the compose file.
-fn service(compose: &str, name: &str) -> Vec<String> {
-    let (_, rest) = compose.split_once(&format!("\n{name}")).unwrap();
+fn service(name: &str) -> Vec<&'static str> {
+    let (_, rest) = COMPOSE.split_once(&format!("\n{name}")).unwrap();
     let line = rest.lines().find(|line| line.trim_start().starts_with("command: ")).unwrap();
-    strings(line).into_iter().map(str::to_owned).collect()
+    strings(line)
 }
 
 #[test]
 #[cfg_attr(no_real_server, ignore = "left to real servers: there is no redis-server on PATH")]
 fn all_promises_hold_on_the_masters_of_the_compose_file() {
-    let compose = example("compose.yaml");
-    let server = service(&compose, "x-master:");
+    let server = service("x-master:");
     let (program, settings) = server.split_first().unwrap();
-    assert_eq!(program, "valkey-server");
+    assert_eq!(*program, "valkey-server");
     let masters = Fleet::start(3, |options, _| settings.iter().fold(options, |one, word| one.arg(word)));
+    let urls = masters.urls();
+    let of_test = |word: &'static str| match HOSTS.iter().position(|host| *host == word) {
+        Some(place) => urls[place].as_str(),
+        None => word,
+    };
     let run = |name: &str| {
-        let mut words = service(&compose, &format!("  {name}:"));
-        for (host, url) in ["a", "b", "c"].iter().zip(masters.urls()) {
-            assert!(compose.contains(&format!("\n  {host}:\n    <<: *master\n")), "{host}");
-            words.iter_mut().filter(|word| **word == format!("redis://{host}")).for_each(|word| {
-                word.clone_from(&url);
-            });
-        }
+        let words = service(&format!("  {name}:")).into_iter().map(of_test);
         Running::of(Command::new(binary::quorlock()).args(words)).end()
     };
+    for host in HOSTS {
+        let name = host.strip_prefix("redis://").unwrap();
+        assert!(COMPOSE.contains(&format!("\n  {name}:\n    <<: *master\n")), "{name}");
+    }
 
     // They keep their data, so this holds for clients without the restart guard, too.
     let told = call(&masters, &["doctor"], None);
@@ -125,14 +128,17 @@ fn all_promises_hold_on_the_masters_of_the_compose_file() {
 }
 
 #[test]
-fn the_examples_take_the_image_of_this_version() {
+fn the_examples_and_the_page_name_this_version() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let (_, rest) = manifest.split_once("\nrepository = \"https://").unwrap();
     let (_, name) = rest.split_once('"').unwrap().0.split_once('/').unwrap();
     let image = format!("ghcr.io/{name}:{VERSION}");
-    for (file, times) in [("compose.yaml", 2), ("report.Dockerfile", 1)] {
-        let text = example(file);
-        let named = [image.as_str(), "ghcr.io/"].map(|part| text.matches(part).count());
-        assert_eq!(named, [times; 2], "{file}: {image}");
+    for file in [format!("quorlock_{VERSION}-1_amd64.deb"), format!("quorlock-{VERSION}-x86_64-linux.tar.gz")]
+    {
+        assert!(PAGE.contains(&file), "{file}");
+    }
+    for (file, times) in [(COMPOSE, 2), (IMAGE, 1), (PAGE, 2)] {
+        let named = [image.as_str(), "ghcr.io/"].map(|part| file.matches(part).count());
+        assert_eq!(named, [times; 2], "{image} in {file}");
     }
 }

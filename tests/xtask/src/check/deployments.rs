@@ -1,6 +1,6 @@
-//! The workflows, and the examples of deployments, compared with what their readers accept: with
-//! schemas that two tools have in themselves, and by systemd. Installing the tools would take longer
-//! than a run of all steps may take for this, so they have to be there.
+//! Compares workflows and the examples of deployments with the schemas of two tools, and lets
+//! systemd read units. Installing the tools takes longer than the checks, so a run of all steps
+//! uses them only where they are.
 
 use std::fs;
 use std::process::Command;

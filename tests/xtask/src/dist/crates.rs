@@ -4,8 +4,8 @@ use super::binary::Binary;
 use crate::Outcome;
 use crate::process::{program, run};
 
-/// Packages the crates. Then cargo builds each one from its archive, with the archives of the others
-/// as a registry.
+/// Packages the crates. Then cargo builds each from its archive, with those of the others as a
+/// registry.
 pub(super) fn make(_: &Binary) -> Outcome {
     run(&mut program("python3", &[".ci/packages.py", "--build"]))
 }

@@ -1,5 +1,5 @@
-//! The root of the image. The Dockerfile beside the command's manifest copies it, so what is checked
-//! here is what docker puts into the only layer. docker itself is not needed, and not run.
+//! The root of the image. The Dockerfile beside the command's manifest copies it, so this is what
+//! docker puts into the only layer. docker itself is not needed, and not run.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use super::{empty, folder, megabytes};
 use crate::Outcome;
 use crate::process::{program, root, run};
 
-/// The line with which the Dockerfile copies the root, and the one with the command.
+/// Lines of the Dockerfile with which that is true.
 const LINES: [&str; 3] = ["FROM scratch", "COPY . /", "ENTRYPOINT [\"/quorlock\"]"];
 
 pub(super) fn make(binary: &Binary) -> Outcome {
