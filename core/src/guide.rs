@@ -64,6 +64,12 @@ pub mod choosing {}
 /// [replace]: doctor#to-replace-a-dead-master
 /// [simulate]: simulate
 /// [waiting]: waiting
+#[doc = repository_file!("compose", "transport-blocking/command/deploy/compose.yaml")]
+#[doc = repository_file!("cronjob", "transport-blocking/command/deploy/nightly-report.cronjob.yaml")]
+#[doc = repository_file!("image", "transport-blocking/command/deploy/report.Dockerfile")]
+#[doc = repository_file!("platforms", "README.md#platforms")]
+#[doc = repository_file!("service", "transport-blocking/command/deploy/nightly-report.service")]
+#[doc = repository_file!("timer", "transport-blocking/command/deploy/nightly-report.timer")]
 #[doc = include_str!("../docs/command.md")]
 pub mod command {}
 
@@ -86,6 +92,7 @@ pub mod costs {}
 /// [passwords]: choosing#passwords-that-change
 /// [prefix]: choosing#applications-that-share-masters
 /// [tls]: tls
+#[doc = repository_file!("compose", "transport-blocking/command/deploy/compose.yaml")]
 #[doc = include_str!("../docs/deployments.md")]
 pub mod deployments {}
 

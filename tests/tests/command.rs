@@ -13,6 +13,8 @@ mod clusters;
 mod conflicts;
 #[path = "command/demo.rs"]
 mod demo;
+#[path = "command/deployed.rs"]
+mod deployed;
 #[cfg(target_os = "linux")]
 #[path = "command/descendants.rs"]
 mod descendants;

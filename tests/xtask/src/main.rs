@@ -4,6 +4,7 @@
 mod affected;
 mod check;
 mod digests;
+mod dist;
 mod faults;
 mod loom;
 mod pip;
@@ -28,6 +29,7 @@ cargo xtask affected [COMMIT]      lists what can notice a change, and with --ru
 cargo xtask bench [SCENARIO ...]   measures locks on real servers; bench --help lists the scenarios
 cargo xtask changes [--only TEXT]  changes the core in thousands of small ways; a test must fail for each
 cargo xtask digests                writes the SHA-1 of each script whose text has changed
+cargo xtask dist [PART ...]        makes what users install: a static binary, archives, an image
 cargo xtask faults [--only NAME]   applies known faults to a copy; a test must fail for each
 cargo xtask loom                   explores all models of hand-written concurrency
 cargo xtask platforms [NAME ...]   checks on which platforms the libraries and the command compile
@@ -37,8 +39,8 @@ cargo xtask search [SCENARIO]      searches every state of a scenario, or of --a
 cargo xtask servers COMMAND        fetches servers of other versions and runs the tests on them
 cargo xtask PROGRAM [ARGUMENT ...] runs one of the programs below
 
-affected, bench, changes, faults, platforms, results, search, servers, chaos, failover and replacing take
---help.
+affected, bench, changes, dist, faults, platforms, results, search, servers, chaos, failover and
+replacing take --help.
 
 Programs:";
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         ["check", steps @ ..] => check::run(steps),
         ["affected", options @ ..] => affected::run(options),
         ["digests", options @ ..] => digests::run(options),
+        ["dist", words @ ..] => dist::run(words),
         ["faults", options @ ..] => faults::run(options),
         ["loom", words @ ..] => loom::run(words),
         ["platforms", words @ ..] => platforms::run(words),

@@ -26,12 +26,16 @@ struct Group {
 }
 
 /// Steps of `cargo xtask check` for files whose names end so.
-const STEPS: [(&str, &[&str]); 5] = [
+const STEPS: [(&str, &[&str]); 9] = [
     (".rs", &["format", "words", "spelling", "lints", "docs"]),
     (".md", &["words", "spelling", "docs", "book"]),
     (".toml", &["rust-version", "deny", "packages", "lints"]),
     ("Cargo.lock", &["rust-version", "deny", "rustls"]),
     (".tsv", &["results"]),
+    (".yml", &["deployments"]),
+    (".yaml", &["deployments"]),
+    (".service", &["deployments"]),
+    (".timer", &["deployments"]),
 ];
 
 pub(crate) fn run(options: &[&str]) -> Outcome {

@@ -2,6 +2,7 @@
 
 mod beside;
 mod book;
+mod deployments;
 mod loom;
 mod outside;
 mod scenarios;
@@ -38,7 +39,7 @@ impl Display for NotRun {
 
 impl Error for NotRun {}
 
-const STEPS: [Step; 28] = [
+const STEPS: [Step; 29] = [
     Step { name: "tools", title: "The tools are there", run: steps::tools },
     Step { name: "format", title: "Formatting", run: steps::format },
     Step { name: "words", title: "Plain words, and lines that fit", run: words::check },
@@ -73,6 +74,11 @@ const STEPS: [Step; 28] = [
         name: "packages",
         title: "The packages are made without a warning, and have their licences",
         run: steps::packages,
+    },
+    Step {
+        name: "deployments",
+        title: "Workflows and examples of deployments are what their readers accept",
+        run: deployments::check,
     },
     Step { name: "rustls", title: "There is one rustls, and no OpenSSL", run: trees::rustls },
     Step { name: TESTS, title: "The README's test command", run: steps::tests },
