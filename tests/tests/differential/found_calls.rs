@@ -194,10 +194,14 @@ fn besides<const N: usize>(
 }
 
 fn of_claims(form: Form, (text, kind): (&str, CommandKind), flags: &str, name: &str, calls: &mut Vec<Call>) {
-    for (written, read) in TARGETS {
+    // A lock without a number raises no counter.
+    let grants = if flags == "f" && kind != AcquireAll { &["7", "0"][..] } else { &["7"] };
+    for ((written, read), grant) in
+        TARGETS.iter().flat_map(|targets| grants.iter().map(move |grant| (*targets, grant)))
+    {
         let mut keys = keys_of(kind, (written, read), flags);
         let numbers = [written.len(), read.len()].map(|number| number.to_string());
-        let mut values = [OURS, "5000", "7", flags, &numbers[0], &numbers[1]].map(Vec::from).to_vec();
+        let mut values = [OURS, "5000", grant, flags, &numbers[0], &numbers[1]].map(Vec::from).to_vec();
         values.extend(read.iter().map(|_| sentinel_of("")));
         if flags.contains('m') {
             values.push(WAIT.into());
@@ -209,7 +213,7 @@ fn of_claims(form: Form, (text, kind): (&str, CommandKind), flags: &str, name: &
             values.extend(form.fleet());
         }
         let call = called(form, text, keys, &values);
-        let call = Call { name: format!("{name} {written:?} {read:?}"), ..call };
+        let call = Call { name: format!("{name} {written:?} {read:?} {grant}"), ..call };
         if let [target] | [_, target] = [written, read].concat()[..] {
             let is_one = written.len() + read.len() == 1;
             let other = if is_one { &[][..] } else { &["c"] };

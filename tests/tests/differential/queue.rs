@@ -1,7 +1,7 @@
 //! Random calls of the scripts of the queue of fair waiters, and changes of its keys by other
 //! clients.
 
-use quorlock_sim::CommandKind::{Enter, Leave};
+use quorlock_sim::CommandKind::{self, Enter, Leave};
 use quorlock_tests::Random;
 
 use crate::commands::{Arguments, arguments, token};
@@ -75,4 +75,29 @@ pub(crate) fn beside_queue(random: &mut Random) -> Arguments {
 pub(crate) fn queue_story(random: &mut Random) -> Vec<Arguments> {
     let length = 4 + random.below(8);
     (0..length).map(|_| if random.one_in(10) { beside_queue(random) } else { queue(random) }).collect()
+}
+
+/// A waiter is told that its turn has come: when the place before its own leaves, and when that
+/// place gets a number behind its own. Which of two connections makes each call.
+pub(crate) fn turns() -> Vec<(usize, Arguments)> {
+    let of = |kind: CommandKind, place: &str, number: &str, flags: &str| {
+        let mut keys = vec![b"c".to_vec(), key_of(place), b"queue".to_vec()];
+        let mut values = arguments(&[format!("token {place}").as_bytes(), place.as_bytes()]);
+        if kind == Enter {
+            keys.push(b"ticket".to_vec());
+            values.extend(arguments(&[b"9000", b"1000", number.as_bytes(), flags.as_bytes()]));
+        }
+        let (text, _) = kind.script().unwrap();
+        [arguments(&[b"EVAL", text.as_bytes(), keys.len().to_string().as_bytes()]), keys, values].concat()
+    };
+    vec![
+        (0, of(Enter, "1", "0", "-")),
+        (1, of(Enter, "2", "0", "-")),
+        (0, of(Enter, "1", "7", "s")),
+        (1, of(Enter, "2", "0", "s")),
+        (1, of(Enter, "2", "9", "s")),
+        (0, of(Enter, "1", "0", "s")),
+        (0, of(Leave, "1", "0", "-")),
+        (1, of(Leave, "2", "0", "-")),
+    ]
 }

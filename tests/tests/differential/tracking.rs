@@ -17,7 +17,7 @@ use crate::commands::{Arguments, arguments, command, encode};
 use crate::compare::fits;
 use crate::kinds::{members, story};
 use crate::model::{each_pace, looked_at_again};
-use crate::queue::queue_story;
+use crate::queue::{queue_story, turns};
 use crate::real::{Control, Line};
 use crate::run::shown;
 use crate::scripts::{Site, marker};
@@ -27,6 +27,8 @@ const LINES: usize = 3;
 /// If there are more possible outcomes, the run restarts from an empty server.
 const MOST_OUTCOMES: usize = 60;
 const SHOWN: usize = 30;
+/// How often waiters pass their turn on. One of them would do, if the machine is never too busy.
+const TURNS: usize = 3;
 /// A command during which the server's clock advanced by more is not compared, because there would
 /// be too many possible outcomes.
 const WIDEST_SPAN_MS: u64 = 4;
@@ -92,6 +94,15 @@ pub(crate) fn compare(seed: u64, commands: u64) -> Report {
         // One of the connections is notified of its own changes.
         let tracking = arguments(&[b"CLIENT", b"TRACKING", b"ON", b"NOLOOP"]);
         run.execute(line, if line == 0 { &tracking[..3] } else { &tracking });
+    }
+    for _ in 0..TURNS {
+        run.start_anew();
+        let before = (run.report.pushes, run.report.lost);
+        for (line, arguments) in turns() {
+            run.execute(1 + line, &arguments);
+        }
+        let is_told = (run.report.pushes, run.report.lost) > before;
+        assert!(is_told, "nobody was told: {}", run.report);
     }
     while run.report.compared < commands {
         run.step();

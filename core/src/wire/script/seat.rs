@@ -16,8 +16,8 @@ use super::fleet::{check_marker, read_info, read_life};
 /// has one vote), or if too few are free: it answers the holder of the seat that ends first.
 ///
 /// With the flag `w` the master notifies of every change of these seats, and the first seat that is
-/// held will do for the answer. Reading the end of each would register all of them a second time,
-/// which takes four times as long as the rest of a refusal (Redis 7.0, 64 seats).
+/// held will do for the answer. Up to version 7.0, Redis registers all keys of a script again with
+/// each read in it: to read the end of each of 64 seats takes five times as long as all the rest.
 ///
 /// With the flag `m` a refusal leaves a mark: the start of our wait on this server's clock, how
 /// many seats we want, and the name of our wait. The mark lives as long as we have waited, but
