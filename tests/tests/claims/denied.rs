@@ -39,8 +39,8 @@ fn text(kind: CommandKind) -> &'static str {
     kind.script().or(kind.guarded_script()).unwrap().0
 }
 
-/// The words of requests of each script. Those of the most common claims have a way of their own
-/// through their script.
+/// The words of requests of each script. The most common claims take a shorter way through theirs,
+/// so they are here beside the others.
 fn requests() -> Vec<(CommandKind, Vec<String>)> {
     let plain = PLAIN.map(|(kind, keys, values)| {
         let keys = keys.chars().map(|name| match name {

@@ -43,7 +43,7 @@ const FLAGS: [(CommandKind, &[&str]); 8] = [
     (HealAll, &["-", "f"]),
     (ReleaseAll, &["-", "t", "m"]),
     (KeepAll, &["-"]),
-    (Take, &["-", "f", "m", "fg"]),
+    (Take, &["-", "f", "m", "w", "fg"]),
     (Enter, &["-", "f", "s", "x", "fg"]),
 ];
 const TARGETS: [(&[&str], &[&str]); 5] =

@@ -78,7 +78,8 @@ pub(crate) fn queue_story(random: &mut Random) -> Vec<Arguments> {
 }
 
 /// A waiter is told that its turn has come: when the place before its own leaves, and when that
-/// place gets a number behind its own. Which of two connections makes each call.
+/// place gets a number behind its own. Each call comes with the number of the connection that makes
+/// it, one of two.
 pub(crate) fn turns() -> Vec<(usize, Arguments)> {
     let of = |kind: CommandKind, place: &str, number: &str, flags: &str| {
         let mut keys = vec![b"c".to_vec(), key_of(place), b"queue".to_vec()];

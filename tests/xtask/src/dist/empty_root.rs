@@ -14,8 +14,8 @@ use crate::process::{program, run};
 /// The word for what runs inside of the network namespace.
 pub(super) const INSIDE: &str = "inside-of-a-network-namespace";
 
-/// What starts a command in a network namespace, with the rights of root there: for root, for other
-/// users, and for those whom the system refuses such a namespace but who may become root.
+/// How to start a command as root in a network namespace: as root, as a user who may make such a
+/// namespace, and with sudo.
 const WAYS: [&[&str]; 3] = [
     &["unshare", "--net", "--"],
     &["unshare", "--map-root-user", "--net", "--"],
