@@ -38,10 +38,13 @@ impl Learned {
     }
 }
 
-/// Judges these changes, and notes each result at once.
+/// Judges these changes, and notes each result at once. Those with a reason why no test has to
+/// notice them only meet the quickest tests, and those that reach the fewest changes: they would
+/// take as long as all others together.
 pub(crate) fn judge(
     all: &[Change],
     which: &[usize],
+    reasons: &BTreeMap<&str, &str>,
     judges: &Judges,
     sources: u64,
     results: &mut Results,
@@ -64,7 +67,11 @@ pub(crate) fn judge(
             let mut guard = shared.lock().map_err(|error| error.to_string())?;
             let Some(at) = guard.0.next() else { return Ok(()) };
             let change = all.get(at).ok_or("a change")?;
-            let groups = groups(number(at), change, judges, &guard.1);
+            let mut groups = groups(number(at), change, judges, &guard.1);
+            if reasons.contains_key(change.name.as_str()) {
+                groups.retain(|(tier, _), _| *tier < TIERS.len());
+            }
+            let groups: Vec<_> = groups.into_values().collect();
             drop(guard);
             let found =
                 one(number(at), change, judges, &groups, sources).map_err(|error| error.to_string())?;
@@ -81,8 +88,13 @@ pub(crate) fn judge(
     Ok(())
 }
 
-/// The tests that reach a change, in groups of one judge each, in the order in which they run.
-fn groups(number: usize, change: &Change, judges: &Judges, learned: &Learned) -> Vec<Vec<usize>> {
+/// The tests that reach a change, in groups of one judge each, by the number of their tier.
+fn groups(
+    number: usize,
+    change: &Change,
+    judges: &Judges,
+    learned: &Learned,
+) -> BTreeMap<(usize, usize), Vec<usize>> {
     let is_script = matches!(change.form, Form::Script(..));
     let mut left: Vec<_> = judges.tests.iter().enumerate().collect();
     left.retain(|(_, test)| test.reached.contains(&number) && (test.is_real() || !is_script));
@@ -102,7 +114,7 @@ fn groups(number: usize, change: &Change, judges: &Judges, learned: &Learned) ->
     for (at, test) in left {
         groups.entry((tier(at, test.time), test.judge)).or_default().push(at);
     }
-    groups.into_values().collect()
+    groups
 }
 
 fn one(

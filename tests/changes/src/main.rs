@@ -61,8 +61,9 @@ fn run() -> Outcome {
     let mut results = results::Results::open(&target.join("changes/results.tsv"))?;
     let is_on = |at: &usize| matches!(build.states.get(*at), Some(State::On(_)));
     let on: Vec<_> = wanted.iter().copied().filter(is_on).collect();
-    judging::judge(&changes, &on, &judges, copy.sources, &mut results)?;
     let reasons = std::fs::read_to_string(root.join("tests/changes/survivors.tsv"))?;
+    let reasons = survivors::read(&reasons)?;
+    judging::judge(&changes, &on, &reasons, &judges, copy.sources, &mut results)?;
     report::report(
         &report::Judged { changes: &changes, wanted: &wanted, build: &build, results: &results },
         &reasons,

@@ -1,12 +1,13 @@
 //! What the run has found.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::Outcome;
 use crate::building::{Build, State};
 use crate::change::Change;
 use crate::judges::AT_ONCE;
 use crate::results::{Results, Verdict};
-use crate::{Outcome, survivors};
 
 /// The variable that names a file for figures, which `cargo xtask` keeps in `tests/results`.
 const FIGURES: &str = "QUORLOCK_RESULTS";
@@ -30,8 +31,7 @@ struct Figures {
 }
 
 /// Prints what was found. Fails if a change survives without a reason, or if a reason is of no use.
-pub(crate) fn report(judged: &Judged<'_>, reasons: &str) -> Outcome {
-    let reasons = survivors::read(reasons)?;
+pub(crate) fn report(judged: &Judged<'_>, reasons: &BTreeMap<&str, &str>) -> Outcome {
     let mut figures = Figures::default();
     let mut complaints = Vec::new();
     for at in judged.wanted {
