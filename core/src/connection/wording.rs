@@ -4,8 +4,8 @@ use crate::protocol::{Action, FencingToken, Fleet, Request, Terms};
 use crate::wire::{
     self, ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ATTEND,
     Decimal, ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP,
-    KEEP_ALL, LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE, UNDO,
-    put_argument,
+    KEEP_ALL, KEEP_LEAVING, LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, Script, TAKE,
+    UNDO, put_argument,
 };
 
 /// A request's script and its encoded command, computed once for all masters that get it in the
@@ -100,6 +100,7 @@ impl Request {
             match self.action {
                 Action::Acquire | Action::Stay => Some(&ENTER),
                 Action::Release if self.claim.as_queued().is_some() => Some(&LEAVE),
+                Action::Keep if self.claim.as_queued().is_some() => Some(&KEEP_LEAVING),
                 Action::Release => Some(&RELEASE_ANY),
                 _ => self.script_of_one(fleet),
             }

@@ -126,7 +126,8 @@ impl Trying {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
         let Self { watches: watch, waited, .. } = *self;
         let insists = if cx.base.queueing.is_some() { cx.is_settled_in_queue() } else { self.insists };
-        let request = Request { watch, insists, waited, fence: cx.queue_number(), ..request };
+        let (fence, turn) = (cx.queue_number(), cx.queue_turn());
+        let request = Request { watch, insists, waited, turn, fence, ..request };
         cx.effects.order(masters, request);
     }
 

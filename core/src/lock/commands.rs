@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::context::Context;
 use super::releasing::Releasing;
 use super::{Effects, Lock, NOTICE, Next, Phase, Report, Stage};
-use crate::protocol::{Action, ExtendError, ExtensionId, LossCause, ReleaseOutcome, Resumption, Ttl};
+use crate::protocol::{
+    Action, ExtendError, ExtensionId, LossCause, MasterSet, ReleaseOutcome, Resumption, Ttl,
+};
 use crate::time::Instant;
 
 impl Lock {
@@ -63,7 +65,9 @@ impl Lock {
             return false;
         }
         if !base.targets.is_shared() {
-            Context { base, keys, effects }.unmark_held();
+            let mut cx = Context { base, keys, effects };
+            cx.unmark_held();
+            cx.leave_places_held();
             base.targets = base.targets.downgraded();
             keys.change_form(base);
             held.extend_anew(&mut Context { base, keys, effects });
@@ -82,6 +86,7 @@ impl Lock {
         let Self { base, stage: Stage::Asked(keys, Phase::Held(held)) } = self else { return None };
         let mut cx = Context { base, keys, effects };
         held.end_extensions(LossCause::HandedOver, &mut cx);
+        cx.leave_places_held();
         // The new holder does not know of them.
         cx.give_other_seats_back(cx.keys.reached, Action::Release);
         if !cx.keys.is_copied {
@@ -142,12 +147,16 @@ impl Lock {
             // The lock was handed over to this process, and the caller has not taken it: it is not
             // ours to release.
             Stage::Asked(_, Phase::Held(held)) if held.was_resumed && !held.taken => {}
-            Stage::Asked(keys, Phase::Trying(_) | Phase::Held(_)) => {
-                Context { base: &mut self.base, keys, effects }.clear_all();
+            Stage::Asked(keys, phase @ (Phase::Trying(_) | Phase::Held(_))) => {
+                let is_sought = matches!(phase, Phase::Trying(_));
+                let mut cx = Context { base: &mut self.base, keys, effects };
+                if !(is_sought && cx.leave_place_to_others(cx.keys.reached)) {
+                    cx.clear_all();
+                }
             }
             Stage::Asked(keys, Phase::Clearing(_)) => {
                 let mut cx = Context { base: &mut self.base, keys, effects };
-                cx.leave_places();
+                cx.leave_place_to_others(MasterSet::EMPTY);
                 cx.unmark();
             }
             Stage::Queued | Stage::Asked(..) | Stage::Over => {}

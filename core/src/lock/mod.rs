@@ -47,6 +47,7 @@ pub use self::context::Order;
 use self::context::{Base, Context, Keys};
 pub(crate) use self::context::{Effects, Grant};
 use self::holding::Held;
+pub(crate) use self::queueing::Queueing;
 use self::releasing::Releasing;
 use self::resuming::Resuming;
 use crate::protocol::{
@@ -340,7 +341,7 @@ impl Lock {
                 _ => false,
             };
             if is_asked {
-                queueing.note(master, answer);
+                queueing.note(master, answer, effects.config.quorum, effects.now);
             }
         }
         let cx = &mut Context { base: &mut self.base, keys, effects };

@@ -9,14 +9,20 @@
 //!
 //! Exclusion does not depend on any of that: a grant needs a majority, as without a queue.
 
+use std::time::Duration;
+
 use super::clearing::Clearing;
 use super::context::Context;
 use super::{Effects, Lock, Phase, Report, Stage};
-use crate::protocol::{Action, Answer, Fate, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request};
+use crate::protocol::{
+    Action, Answer, Claim, Fate, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request,
+};
+use crate::time::Instant;
 
-/// The state of fair waiting.
+/// The state of fair waiting. The place belongs to the callers of this process together: whoever
+/// ends without the lock leaves it to the next one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Queueing {
+pub(crate) struct Queueing {
     /// `None` before the first attempt, and while the lock waits without a place.
     place: Option<QueuePlace>,
     /// Whether the lock waits without a place.
@@ -38,6 +44,13 @@ pub(super) struct Queueing {
     added: MasterSet,
     /// Masters that have answered since all were last asked.
     answered: MasterSet,
+    /// When all were last asked.
+    asked_at: Instant,
+    /// How long the place's turn may be, once the answers of a quorum have been timed.
+    turn: Option<Duration>,
+    /// Once its lock has ended: the last request for the lock, and the masters that may have
+    /// granted it.
+    left: Option<(Request, MasterSet)>,
     /// Masters on which it is first, and waits only for the key.
     first: MasterSet,
 }
@@ -47,13 +60,28 @@ impl Queueing {
         self.place
     }
 
-    /// Notes that all masters are asked to enter or keep the place.
-    fn asks_all(&mut self, all: MasterSet) {
-        self.added = all.without(self.placed);
-        (self.placed, self.answered) = (all, MasterSet::EMPTY);
+    /// No other caller of this process goes on with the place.
+    pub(crate) fn end(mut self: Box<Self>, effects: &mut Effects<'_>) {
+        if let Some((request, reached)) = self.left.take() {
+            effects.order(self.placed.with(reached), request);
+        }
     }
 
-    pub(super) fn note(&mut self, master: MasterId, answer: Answer) {
+    /// Takes back only what its last caller may have been granted.
+    fn pass_on(&mut self, effects: &mut Effects<'_>) {
+        if let Some((request, reached)) = self.left.take() {
+            effects.order(reached, request.without_place());
+        }
+        self.raised = MasterSet::EMPTY;
+    }
+
+    /// Notes that all masters are asked to enter or keep the place.
+    fn asks_all(&mut self, all: MasterSet, now: Instant) {
+        self.added = all.without(self.placed);
+        (self.placed, self.answered, self.asked_at) = (all, MasterSet::EMPTY, now);
+    }
+
+    pub(super) fn note(&mut self, master: MasterId, answer: Answer, quorum: Quorum, now: Instant) {
         match answer {
             Answer::Failed { fate: Fate::NotSent, cause, .. } if !cause.is_no_vote_yet() => {
                 if self.added.contains(master) {
@@ -64,6 +92,9 @@ impl Queueing {
         }
         if may_have_place(answer) {
             self.answered.insert(master);
+            if self.answered.iter().count() == quorum.needed() {
+                self.turn = Some(QueuePlace::turn_after(now.since(self.asked_at)));
+            }
         }
         let Answer::Queued { number, is_first, .. } = answer else { return };
         if Some(number) > self.number && !self.is_settled {
@@ -147,7 +178,7 @@ impl Lock {
     pub(crate) fn stay(&mut self, effects: &mut Effects<'_>) {
         let all = MasterSet::all(effects.config.masters.len());
         if let Some(queueing) = &mut self.base.queueing {
-            queueing.asks_all(all);
+            queueing.asks_all(all, effects.now);
         }
         self.order_stay(all, effects);
     }
@@ -158,9 +189,21 @@ impl Lock {
             return;
         };
         let (number, insists, round) = (queueing.number, queueing.is_settled, clearing.read_round);
+        let turn = queueing.turn;
         let cx = Context { base, keys, effects };
         let request = cx.request(Some(round), Action::Stay, cx.base.ttl);
-        cx.effects.order(to, Request { fence: number, insists, watch: true, ..request });
+        cx.effects.order(to, Request { fence: number, insists, turn, watch: true, ..request });
+    }
+
+    /// Its place, once it has ended without the lock.
+    pub(crate) fn leave_place(&mut self) -> Option<Box<Queueing>> {
+        self.base.queueing.take_if(|queueing| queueing.left.is_some())
+    }
+
+    /// Goes on with the place of another caller of this process, whose lock has ended.
+    pub(crate) fn go_on_with(&mut self, mut queueing: Box<Queueing>, effects: &mut Effects<'_>) {
+        queueing.pass_on(effects);
+        self.base.queueing = Some(queueing);
     }
 
     /// Leaves the queue, and keeps waiting without a place.
@@ -189,12 +232,19 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.place.is_none() && !queueing.is_out)
     }
 
-    pub(super) fn enters(&mut self, place: Option<QueuePlace>, all: MasterSet) {
+    pub(super) fn enters(&mut self, place: Option<QueuePlace>, all: MasterSet, now: Instant) {
         let Some(queueing) = &mut self.base.queueing else { return };
         queueing.place = place.or(queueing.place);
         if queueing.place.is_some() {
-            queueing.asks_all(all);
+            queueing.asks_all(all, now);
         }
+    }
+
+    /// When to ask again at the latest, if a master has told it of its turn, so that the turn is
+    /// not lost there.
+    pub(crate) fn turn_ends(&self, now: Instant) -> Option<Instant> {
+        let turn = self.base.queueing.as_ref()?.turn.unwrap_or(QueuePlace::LONGEST_TURN);
+        Some(now + turn / 2)
     }
 }
 
@@ -202,6 +252,11 @@ impl Context<'_, '_> {
     /// The number for the place on masters that do not have it yet.
     pub(super) fn queue_number(&self) -> Option<FencingToken> {
         self.base.queueing.as_ref()?.number
+    }
+
+    /// How long the turn of the place may be.
+    pub(super) fn queue_turn(&self) -> Option<Duration> {
+        self.base.queueing.as_ref()?.turn
     }
 
     /// Whether the place must have exactly that number.
@@ -222,6 +277,27 @@ impl Context<'_, '_> {
         let placed = std::mem::take(&mut queueing.placed);
         let request = self.request(None, Action::Release, self.base.longest_ttl);
         self.effects.order(placed, request);
+    }
+
+    /// The lock ends without a grant, and leaves its place to other callers of this process;
+    /// `reached` may have its token. Returns whether it has a place.
+    pub(super) fn leave_place_to_others(&mut self, reached: MasterSet) -> bool {
+        let request = self.request(None, Action::Release, self.base.longest_ttl);
+        let queueing = self.base.queueing.as_mut().filter(|queueing| queueing.place.is_some());
+        queueing.map(|queueing| queueing.left = Some((request, reached))).is_some()
+    }
+
+    /// Leaves the queue, but keeps the token: the lock will be released by another locker, or in
+    /// another form, so that its release does not remove the place.
+    pub(super) fn leave_places_held(&mut self) {
+        let place = self.base.queueing.as_ref().and_then(|queueing| queueing.place);
+        let (Some(place), Some(resource)) = (place, self.base.targets.as_one()) else { return };
+        // A token that no master has. Without one, the place stays until it ends.
+        let Ok(nobody) = self.effects.fresh_token() else { return };
+        let claim = Claim::queued(resource, nobody, false, place);
+        let request = self.request(None, Action::Release, self.base.longest_ttl);
+        let placed = std::mem::take(&mut self.base.queueing).map_or(MasterSet::EMPTY, |it| it.placed);
+        self.effects.order(placed, Request { claim, is_copied: false, ..request });
     }
 
     /// Leaves the queue on masters that get no release of the token. On the others the release also

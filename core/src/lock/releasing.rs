@@ -41,6 +41,7 @@ impl Releasing {
         let round = cx.base.next_round();
         let votes = Votes::outstanding_from(cx.keys.reached, cx.effects.config.masters.len(), buffer);
         cx.order_back(cx.keys.reached, cx.request(Some(round), Action::Keep, life));
+        cx.leave_other_places();
         Self { round, votes }
     }
 

@@ -24,7 +24,13 @@ impl Lock {
             // A place in the queue does not keep sharers out.
             let needs_place = self.needs_place() && !attempt.only_marks;
             let place = if needs_place { Some(effects.fresh_place()?) } else { None };
-            self.enters(place, all);
+            if let Stage::Asked(keys, _) = &mut self.stage {
+                if needs_place {
+                    // Its release does not remove the mark of an earlier wait behind readers.
+                    Context { base: &mut self.base, keys, effects }.unmark_held();
+                }
+            }
+            self.enters(place, all, effects.now);
         }
         let base = &mut self.base;
         if attempt.waited.is_some() && base.wish.is_none() && !base.targets.is_shared() {
@@ -128,11 +134,10 @@ impl Lock {
 
     /// Ends without the lock.
     pub(crate) fn fail(&mut self, error: AcquireError, effects: &mut Effects<'_>) {
-        if self.is_fair() {
-            self.leave_queue(effects);
-        }
         if let Stage::Asked(keys, _) = &mut self.stage {
-            Context { base: &mut self.base, keys, effects }.unmark();
+            let mut cx = Context { base: &mut self.base, keys, effects };
+            cx.leave_place_to_others(MasterSet::EMPTY);
+            cx.unmark();
         }
         self.stage = Stage::Told;
         effects.events.push_back(Event::NotAcquired { lock: self.base.id, error });

@@ -46,7 +46,7 @@ impl<E: Entropy> Machine<E> {
         } else {
             self.enter(id, wanted, now)?;
         }
-        self.changed(id, false);
+        self.changed(id, false, now);
         self.settle(now);
         Ok(id)
     }
@@ -185,7 +185,7 @@ impl<E: Entropy> Machine<E> {
         let id = self.locks.next_id();
         let lock = Lock::released(id, targets, token, None, &mut effects!(self, now));
         self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside(None)));
-        self.changed(id, false);
+        self.changed(id, false, now);
         self.settle(now);
         Ok(id)
     }

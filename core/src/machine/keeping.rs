@@ -57,7 +57,7 @@ impl<E: Entropy> Machine<E> {
         let id = self.locks.next_id();
         let lock = Lock::released(id, &resource.clone().into(), token, Some(life), &mut effects!(self, now));
         self.locks.insert(Slot::new(Task::Lock(lock), Place::Outside(None)));
-        self.changed(id, false);
+        self.changed(id, false, now);
         self.settle(now);
         Ok(id)
     }

@@ -68,7 +68,7 @@ impl<E: Entropy> Machine<E> {
                 }
             }
         }
-        self.changed(id, was_held);
+        self.changed(id, was_held, now);
     }
 
     /// An input for the bid of the lock in front of a queue, which is created if there was none.
@@ -83,11 +83,11 @@ impl<E: Entropy> Machine<E> {
         if let Some(bid) = bid_of(place, &self.contenders, lock.targets()) {
             change(bid, lock, &mut effects!(self, now));
         }
-        self.changed(id, was_held);
+        self.changed(id, was_held, now);
     }
 
     /// A lock may have been granted or lost, or have another deadline.
-    pub(super) fn changed(&mut self, id: LockId, was_held: bool) {
+    pub(super) fn changed(&mut self, id: LockId, was_held: bool, now: Instant) {
         let Some(slot) = self.locks.get_mut(id) else { return };
         let Task::Lock(lock) = &slot.task else { return };
         let state = lock.state();
@@ -102,27 +102,32 @@ impl<E: Entropy> Machine<E> {
             Place::Gone => state == State::Over,
         };
         if has_left {
-            self.leave(id);
+            self.leave(id, now);
         } else {
             self.timers.arm(id, slot.deadline(), &mut slot.armed);
         }
     }
 
     /// A lock no longer needs its contender and its timers.
-    fn leave(&mut self, id: LockId) {
+    fn leave(&mut self, id: LockId, now: Instant) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let (targets, is_over) = (lock.targets().clone(), lock.state() == State::Over);
         match std::mem::replace(place, Place::Gone) {
             Place::Front(bid) => {
-                let grant = lock.grant();
-                self.freed.push_back(LetGo { id, targets, grant, bid });
+                let (grant, place) = (lock.grant(), lock.leave_place());
+                self.freed.push_back(LetGo { id, targets, grant, bid, place });
             }
             Place::Behind(places, _) => {
                 if self.contenders.leave(&targets, &places) {
-                    self.freed.push_back(LetGo { id, targets, grant: None, bid: None });
+                    self.freed.push_back(LetGo { id, targets, grant: None, bid: None, place: None });
                 }
             }
-            Place::Outside(_) | Place::Gone => {}
+            Place::Outside(_) => {
+                if let Some(place) = lock.leave_place() {
+                    place.end(&mut effects!(self, now));
+                }
+            }
+            Place::Gone => {}
         }
         if is_over {
             self.forget(id);
@@ -152,7 +157,7 @@ impl<E: Entropy> Machine<E> {
             _ if is_due => self.input(id, now, |lock, effects| lock.time_passed(effects)),
             _ => {
                 let is_held = slot.is_held();
-                self.changed(id, is_held);
+                self.changed(id, is_held, now);
             }
         }
     }
@@ -168,6 +173,9 @@ impl<E: Entropy> Machine<E> {
             if is_waited_for {
                 self.admit(resource, &mut let_go, now);
             }
+        }
+        if let Some(place) = let_go.place {
+            place.end(&mut effects!(self, now));
         }
     }
 
@@ -189,7 +197,7 @@ impl<E: Entropy> Machine<E> {
         let Some(slot) = self.locks.get(id).filter(|slot| slot.is_taken()) else { return };
         let Some(lock) = slot.task.as_lock().filter(|lock| lock.targets().has_shared()) else { return };
         let targets = lock.targets().clone();
-        let mut nothing = LetGo { id, targets: targets.clone(), grant: None, bid: None };
+        let mut nothing = LetGo { id, targets: targets.clone(), grant: None, bid: None, place: None };
         for (resource, _) in targets.queues() {
             self.admit(resource, &mut nothing, now);
         }
@@ -199,11 +207,20 @@ impl<E: Entropy> Machine<E> {
     fn admit(&mut self, resource: &Resource, let_go: &mut LetGo, now: Instant) {
         while let Some(next) = self.next(resource, let_go, now) {
             if self.comes_to_front(resource, next.id) {
+                self.inherit(next.id, let_go, now);
                 self.begin(next.id, next.begin, now);
             }
             if !next.may_follow {
                 break;
             }
+        }
+    }
+
+    /// A lock that wants to wait fairly goes on with the place of the one before it.
+    fn inherit(&mut self, id: LockId, let_go: &mut LetGo, now: Instant) {
+        let Some(Slot { task: Task::Lock(lock), .. }) = self.locks.get_mut(id) else { return };
+        if let Some(place) = let_go.place.take_if(|_| lock.is_fair()) {
+            lock.go_on_with(place, &mut effects!(self, now));
         }
     }
 
@@ -213,7 +230,7 @@ impl<E: Entropy> Machine<E> {
             return;
         };
         let targets = lock.targets().clone();
-        let mut nothing = LetGo { id, targets: targets.clone(), grant: None, bid: None };
+        let mut nothing = LetGo { id, targets: targets.clone(), grant: None, bid: None, place: None };
         for (resource, _) in targets.queues() {
             self.contenders.share(resource, id);
             self.admit(resource, &mut nothing, now);
@@ -288,7 +305,7 @@ impl<E: Entropy> Machine<E> {
         if front.is_some_and(|front| front.locks().all(has_long_been_held)) {
             self.events.push_back(Event::WaitsForOwn { lock: id });
         }
-        self.changed(id, false);
+        self.changed(id, false, now);
     }
 
     /// A lock behind others has waited for as long as its caller allows.

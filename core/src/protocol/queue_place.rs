@@ -25,6 +25,21 @@ impl QueuePlace {
     /// place.
     pub(crate) const RENEWED_EACH: Duration = Duration::from_nanos(1_000_000_000 / 3);
 
+    /// The longest time for which a place that is first keeps the others waiting while the lock is
+    /// free. Longer: a client far away, or one that has died, leaves the lock idle for longer.
+    /// Shorter: a client that is as far away only gets the lock if it asks while it is free.
+    pub(crate) const LONGEST_TURN: Duration = Duration::from_millis(200);
+
+    /// The shortest one: a busy machine may let a process wait for some ten milliseconds.
+    const SHORTEST_TURN: Duration = Duration::from_millis(50);
+
+    /// How long the turn of a place is whose waiter has just had the answers of a quorum within
+    /// `round`: from the notification to the next request takes as long, unless the machine or the
+    /// network is slower then.
+    pub(crate) fn turn_after(round: Duration) -> Duration {
+        (4 * round).clamp(Self::SHORTEST_TURN, Self::LONGEST_TURN)
+    }
+
     /// Creates a place from random bytes.
     pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)
@@ -45,20 +60,15 @@ impl fmt::Debug for QueuePlace {
 /// The keys of a queue.
 impl Resource {
     /// Returns the key under which every master keeps the queue of fair waiters for this resource:
-    /// a sorted set of places by number. It expires after ten leases in which no waiter was in it.
-    /// Its name has the resource's hash tag.
+    /// a string with the largest number given so far, and the places. It expires after ten leases
+    /// in which no waiter was in it. Its name has the resource's hash tag.
     pub fn queue_key(&self) -> Vec<u8> {
         self.key_of(QUEUE)
     }
 
-    /// Returns the key of the largest number that a place in the queue has had. It expires with the
-    /// queue, and its name has the resource's hash tag.
-    pub fn ticket_key(&self) -> Vec<u8> {
-        self.key_of(TICKET)
-    }
-
-    /// Returns the key of one place in the queue, which expires unless its waiter renews it. Its
-    /// name has the resource's hash tag.
+    /// Returns the key that the waiter with this place watches. It never exists: a master that
+    /// tells the waiter of its turn sets it, and deletes it at once. Its name has the resource's
+    /// hash tag.
     pub fn place_key(&self, place: QueuePlace) -> Vec<u8> {
         [self.key_of(PLACE).as_slice(), b":", &place.to_hex()].concat()
     }
@@ -73,9 +83,7 @@ impl Resource {
     }
 }
 
-/// The prefix of the keys of queues' largest numbers.
-pub(super) const TICKET: &[u8] = b"quorlock:ticket";
 /// The prefix of queues' keys.
 pub(super) const QUEUE: &[u8] = b"quorlock:queue";
-/// The prefix of the keys of places in a queue.
+/// The prefix of the keys that waiters with a place watch.
 pub(super) const PLACE: &[u8] = b"quorlock:place";

@@ -111,6 +111,8 @@ pub struct Request {
     /// How long the caller has waited for the lock, if the acquisition leaves a mark: on a shared
     /// resource that it waits to write, or on the next seat of a semaphore.
     pub waited: Option<Duration>,
+    /// For a place in the queue: how long its turn may be, if that is known.
+    pub turn: Option<Duration>,
     /// Whether another locker may know the token, and count its key.
     pub is_copied: bool,
     /// Whether it was sent over an earlier connection, and may have been executed there.
@@ -130,6 +132,7 @@ impl Request {
             watch: false,
             insists: false,
             waited: None,
+            turn: None,
             is_copied: false,
             is_second_try: false,
         }

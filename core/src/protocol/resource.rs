@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::printed::Printed;
-use super::queue_place::{PLACE, QUEUE, TICKET};
+use super::queue_place::{PLACE, QUEUE};
 use super::{ConfigError, Fleet};
 
 /// What is locked: the key under which every master keeps the holder's token.
@@ -36,7 +36,7 @@ impl Resource {
 
     /// The beginnings of Quorlock's own keys, for messages.
     pub(crate) const RESERVED: &str = "quorlock:fence, quorlock:restart-guard, quorlock:want, quorlock:seat, \
-          quorlock:ticket, quorlock:queue or quorlock:place";
+          quorlock:queue or quorlock:place";
 
     /// Creates a resource with this name, whose key has no prefix. For one with the prefix of a
     /// configuration see [`Config::resource`](crate::Config::resource).
@@ -173,7 +173,7 @@ impl Resource {
 const HEADER: usize = size_of::<u16>();
 
 /// What no key of a lock may begin with.
-const RESERVED: [&[u8]; 7] = [COUNTER, Fleet::MARKER.as_bytes(), WANT, SEAT.as_bytes(), TICKET, QUEUE, PLACE];
+const RESERVED: [&[u8]; 6] = [COUNTER, Fleet::MARKER.as_bytes(), WANT, SEAT.as_bytes(), QUEUE, PLACE];
 
 /// The prefix of counters' keys.
 const COUNTER: &[u8] = b"quorlock:fence";
@@ -253,7 +253,7 @@ mod tests {
     fn names_of_keys_that_quorlock_uses_itself_are_refused() {
         let job = Resource::new("job").unwrap();
         let place = job.place_key(QueuePlace::from_bytes([7; QueuePlace::BYTES]));
-        let queue = [job.ticket_key(), job.queue_key(), place];
+        let queue = [job.queue_key(), place];
         let others = [job.counter_key(), job.want_key(), job.seat_key(3)];
         for name in others.into_iter().chain(queue) {
             assert_eq!(Resource::new(name), Err(ConfigError::ReservedResource));
@@ -294,7 +294,7 @@ mod tests {
             assert_eq!(own, [key.as_bytes(), &place.to_hex()].concat());
             assert_eq!(tag(&own), tag(name.as_bytes()));
             assert_eq!(Resource::of_place_key(&own), Some((name.as_bytes(), &place.to_hex()[..])));
-            for other in [resource.queue_key(), resource.ticket_key(), resource.want_key()] {
+            for other in [resource.queue_key(), resource.want_key()] {
                 assert_eq!((tag(&other), Resource::of_place_key(&other)), (tag(name.as_bytes()), None));
             }
         }

@@ -9,7 +9,7 @@ use super::front::Front;
 use super::pace::{LetsPass, Pace, Start};
 use super::queue::{Place, Queue};
 use crate::jitter::Jitter;
-use crate::lock::Grant;
+use crate::lock::{Grant, Queueing};
 use crate::protocol::{Acquire, LockId, Mode, Resource, Targets};
 use crate::time::Instant;
 
@@ -110,6 +110,8 @@ pub(crate) struct LetGo {
     /// Its grant, if it was granted.
     pub(crate) grant: Option<Grant>,
     pub(crate) bid: Option<Box<Bid>>,
+    /// Its place in the masters' queues, if it ended without a grant.
+    pub(crate) place: Option<Box<Queueing>>,
 }
 
 /// A lock that has come to the front of a queue.

@@ -54,6 +54,7 @@ impl Bid {
             && !self.meets_sharers(lock)
         {
             lock.enter_anew();
+            self.wished_at = None;
             self.ask(lock, effects);
         }
     }
@@ -113,6 +114,9 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) {
         if lock.queue_place().is_some_and(|own| own.to_hex() == place) {
+            // If too few masters tell it, it keeps its place at its head where one did.
+            let turn_ends = lock.turn_ends(effects.now);
+            self.renews_at = self.renews_at.map(|at| turn_ends.map_or(at, |ends| at.min(ends)));
             self.become_free(master, lock, effects);
         }
     }

@@ -178,10 +178,7 @@ fn denied_commands_are_reported_for_each_kind_of_lock() {
         ("several resources", "(EXISTS, MGET app:job)"),
         ("readers", "(EXISTS, MGET, APPEND, SETRANGE app:job; SET quorlock:want/{app:job}; TIME)"),
         ("permits", "MGET quorlock:seat:0/{app:job}"),
-        (
-            "fair waiting",
-            "ZRANK, ZSCORE, PEXPIRE quorlock:queue/{app:job}; SET, GET quorlock:ticket/{app:job}",
-        ),
+        ("fair waiting", "(GET, SET quorlock:queue/{app:job}; GET, SET, DEL quorlock:place/{app:job}:000"),
         ("fencing", "GET, SET quorlock:fence/{app:job}"),
         ("restart guard", "GET, SET quorlock:restart-guard; TIME"),
         ("wake-ups", "user lacks a permission (NOPERM)"),

@@ -10,7 +10,7 @@ use crate::scripts::{count, script, script_cache};
 pub(crate) type Arguments = Vec<Vec<u8>>;
 
 /// All keys that are ever used, and all databases.
-pub(crate) const KEYS: [&[u8]; 21] = [
+pub(crate) const KEYS: [&[u8]; 20] = [
     b"a",
     b"invoice:42",
     b"c",
@@ -27,11 +27,10 @@ pub(crate) const KEYS: [&[u8]; 21] = [
     b"count d",
     b"next",
     b"queue",
-    b"ticket",
-    b"place 1",
-    b"place 2",
-    b"place 10",
-    b"place 3",
+    b"place 1111111111111111111111111111111111111111",
+    b"place 2222222222222222222222222222222222222222",
+    b"place 2222222222222222222222222222222222222223",
+    b"place aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 ];
 pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 

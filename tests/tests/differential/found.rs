@@ -71,11 +71,9 @@ impl Pair {
         let site = Site { replication_id: self.master.replication_id().to_owned(), now: self.now };
         let mut before = vec![arguments(&[b"FLUSHALL"])];
         before.extend(made(&call.found, &site));
-        // A waiter that leaves may change the life of the place behind its own.
-        let keys = [call.keys.as_slice(), &[b"place 2".to_vec()]].concat();
+        let keys = &call.keys;
         let mut behind = vec![call.words.clone(), [&[b"MGET".to_vec()], keys.as_slice()].concat()];
         behind.extend(keys.iter().map(|key| arguments(&[b"PTTL", key])));
-        behind.push(arguments(&[b"ZRANGE", b"queue", b"0", b"-1", b"WITHSCORES"]));
         match call.able {
             Able::Fully if !call.found.is_ending() => self.ask(&[before, behind].concat(), call).is_some(),
             Able::Fully => {

@@ -1,13 +1,16 @@
 //! The calls of each script, each with states of its keys.
 
 use quorlock_sim::CommandKind::{
-    self, AcquireAll, Enter, ExtendAll, HealAll, KeepAll, Leave, RaiseAll, ReleaseAll, Take,
+    self, AcquireAll, Enter, ExtendAll, HealAll, KeepAll, KeepLeaving, Leave, RaiseAll, ReleaseAll, Take,
 };
 
 use crate::commands::Arguments;
 use crate::found::Able;
-use crate::found_keys::{COUNTER, Found, LOCK, MAIN, MARK, MARKER, NEXT, OURS, SEAT, WAIT};
+use crate::found_keys::{
+    COUNTER, Found, LOCK, MAIN, MAIN_QUEUE, MARK, MARKER, NEXT, OURS, QUEUE, SEAT, WAIT,
+};
 use crate::kinds::{keys_of, sentinel_of};
+use crate::queue::{PLACES, bell};
 use crate::scripts::SCRIPTS;
 
 /// A call of a script, and what it finds.
@@ -36,7 +39,7 @@ const REPLICATED_MARKER: &str = "SET KEY ID:-9,-4,5,1003";
 /// Other ones of such a master: it does not vote yet, or has none of this fleet.
 const MARKER_OF_REPLICAS: [&str; 3] = ["SET KEY ID:-9,+70,5,1003", "", "SET KEY ID:-9,-4,5,3"];
 /// The flags that a claim or a waiter may have.
-const FLAGS: [(CommandKind, &[&str]); 8] = [
+const FLAGS: [(CommandKind, &[&str]); 10] = [
     (AcquireAll, &["-", "f", "i", "m", "fg"]),
     (RaiseAll, &["-"]),
     (ExtendAll, &["-", "f"]),
@@ -45,6 +48,8 @@ const FLAGS: [(CommandKind, &[&str]); 8] = [
     (KeepAll, &["-"]),
     (Take, &["-", "f", "m", "w", "fg"]),
     (Enter, &["-", "f", "s", "x", "fg"]),
+    (Leave, &["-"]),
+    (KeepLeaving, &["-"]),
 ];
 const TARGETS: [(&[&str], &[&str]); 5] =
     [(&["c"], &[]), (&[], &["d"]), (&["c"], &["d"]), (&["c", "d"], &[]), (&[], &["c", "d"])];
@@ -91,14 +96,12 @@ pub(crate) fn calls() -> Vec<Call> {
                 let name = format!("{kind} {form:?} {flags}");
                 match kind {
                     Take => of_seats(form, text, flags, &name, &mut calls),
-                    Enter => of_waiters(form, (text, kind), flags, &name, &mut calls),
+                    Enter | Leave | KeepLeaving => of_waiters(form, (text, kind), flags, &name, &mut calls),
                     _ => of_claims(form, (text, kind), flags, &name, &mut calls),
                 }
             }
         }
     }
-    let (text, _) = Leave.script().unwrap();
-    of_waiters(Form::Plain, (text, Leave), "-", "LEAVE", &mut calls);
     calls
 }
 
@@ -272,50 +275,18 @@ fn of_seats(form: Form, text: &str, flags: &str, name: &str, calls: &mut Vec<Cal
     }
 }
 
-/// The states of the keys of a queue.
-const QUEUE: [(&str, &[&str]); 4] = [
-    (
-        "queue",
-        &[
-            "",
-            "ZADD KEY 1 1",
-            "ZADD KEY 1 2",
-            "ZADD KEY 1 2 2 1",
-            "ZADD KEY 1 1 2 2",
-            "ZADD KEY 1 10 2 2 3 1",
-            "ZADD KEY 9007199254740991 2",
-            "RPUSH KEY x",
-        ],
-    ),
-    ("place 2", &["", "SET KEY 1 PX 700", "SET KEY 1 PX 1", "SET KEY 1", "RPUSH KEY x"]),
-    ("place 1", &["", "SET KEY 1 PX 700", "RPUSH KEY x"]),
-    (
-        "ticket",
-        &[
-            "",
-            "SET KEY 9 PX 900",
-            "SET KEY 9007199254740991",
-            "SET KEY 9007199254740992",
-            "SET KEY abc",
-            "SET KEY -3",
-            "SET KEY 1.5",
-            "RPUSH KEY x",
-        ],
-    ),
-];
-
 fn of_waiters(form: Form, (text, kind): (&str, CommandKind), flags: &str, name: &str, calls: &mut Vec<Call>) {
-    for number in if kind == Leave { &["0"][..] } else { &["0", "7"] } {
-        let mut keys: Vec<Vec<u8>> = ["c", "place 1", "queue"].map(Vec::from).to_vec();
-        let mut values: Vec<Vec<u8>> = [OURS, "1"].map(Vec::from).to_vec();
+    for number in if kind == Enter { &["0", "7"][..] } else { &["0"] } {
+        let place = PLACES[0];
+        let mut keys: Vec<Vec<u8>> = ["c", &bell(place), "queue"].map(Vec::from).to_vec();
+        let mut values: Vec<Vec<u8>> = [OURS, "5000", place, "1000"].map(Vec::from).to_vec();
         if kind == Enter {
-            keys.push(b"ticket".to_vec());
-            values.extend(["5000", "1000", number, flags].map(Vec::from));
+            values.extend(["60", number, flags].map(Vec::from));
         }
         if flags.contains('f') {
             keys.push(b"count c".to_vec());
         }
-        if flags.contains('g') {
+        if flags.contains('g') || form.adds_marker(kind) {
             keys.push(b"marker".to_vec());
         }
         if flags.contains('g') || form != Form::Plain {
@@ -323,21 +294,16 @@ fn of_waiters(form: Form, (text, kind): (&str, CommandKind), flags: &str, name: 
         }
         let call = called(form, text, keys, &values);
         let call = Call { name: format!("{name} {number}"), ..call };
-        let [(queue, queues), (next, nexts), others @ ..] = QUEUE;
-        let is_first = form == Form::Plain && *number == "0";
-        let queues = if form == Form::Plain { queues } else { &queues[..1] };
+        let queues = if form == Form::Plain { &QUEUE[..] } else { &QUEUE[..MAIN_QUEUE] };
         for (place, state) in queues.iter().enumerate() {
-            let call = with(&call, queue, state);
-            calls.extend(nexts.iter().map(|state| with(&call, next, state)));
-            if place < 3 && is_first {
+            let call = with(&call, "queue", state);
+            calls.extend(LOCK[..3].iter().map(|state| with(&call, "c", state)));
+            if form == Form::Plain && place < MAIN_QUEUE {
                 each(calls, &call);
-                calls.extend(LOCK[..MAIN].iter().map(|state| with(&call, "c", state)));
-                for (key, states) in others {
-                    calls.extend(states.iter().map(|state| with(&call, key, state)));
-                }
+                calls.extend(LOCK[3..MAIN].iter().map(|state| with(&call, "c", state)));
             }
         }
-        if flags == "-" && is_first {
+        if flags == "-" && *number == "0" {
             of_one_lock(&call, form, "c", calls);
         }
         besides(&call, form, &[[("c", LOCK[0])]], calls);

@@ -3,15 +3,15 @@
 
 use quorlock_sim::Command;
 use quorlock_sim::CommandKind::{
-    self, AcquireAll, Enter, ExtendAll, HealAll, KeepAll, Leave, RaiseAll, ReleaseAll, Take,
+    self, AcquireAll, Enter, ExtendAll, HealAll, KeepAll, KeepLeaving, Leave, RaiseAll, ReleaseAll, Take,
 };
 use quorlock_tests::Random;
 
 use crate::commands::{Arguments, arguments, client_token, key, token};
 use crate::scripts::{Site, fleet, number, span};
 
-pub(crate) const KINDS: [CommandKind; 9] =
-    [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take, Enter, Leave];
+pub(crate) const KINDS: [CommandKind; 10] =
+    [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take, Enter, Leave, KeepLeaving];
 
 /// The relative frequency of each script.
 const SCRIPTS: [(CommandKind, usize); 6] =

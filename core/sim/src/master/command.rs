@@ -5,8 +5,8 @@ use std::fmt;
 use quorlock_core::internals::{
     ACQUIRE_ALL, ACQUIRE_FENCED, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ACQUIRE_READING, ALL, ATTEND,
     ENTER, EXTEND, EXTEND_ALL, EXTEND_FENCED, FORCE_RELEASE, GUARDED, HEAL_ALL, HEAL_FENCED, INSPECT, KEEP,
-    KEEP_ALL, LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED, Script, TAKE,
-    UNDO,
+    KEEP_ALL, KEEP_LEAVING, LEAVE, OPEN, RAISE, RAISE_ALL, RELEASE, RELEASE_ALL, RELEASE_ANY, REPLICATED,
+    Script, TAKE, UNDO,
 };
 
 use super::scripts::{before_look, behind_check};
@@ -78,6 +78,8 @@ pub enum CommandKind {
     Enter,
     /// The script that leaves the queue of a lock and releases the lock.
     Leave,
+    /// The script that leaves the queue of a lock and releases the lock, whose key stays for a while.
+    KeepLeaving,
     /// The script that restores the key of a lock on a master with replicas.
     Heal,
     /// `HELLO`
@@ -239,6 +241,7 @@ impl CommandKind {
             Self::ReleaseAny => "RELEASE ANY",
             Self::Enter => "ENTER",
             Self::Leave => "LEAVE",
+            Self::KeepLeaving => "KEEP LEAVING",
             Self::Heal => "HEAL",
             Self::Hello => "HELLO",
             Self::Auth => "AUTH",
@@ -296,7 +299,7 @@ impl fmt::Debug for Command {
 /// What follows `EVAL script keys`.
 pub(super) const FIRST_KEY: usize = 3;
 
-const SCRIPTS: [(&Script, CommandKind); 25] = [
+const SCRIPTS: [(&Script, CommandKind); 26] = [
     (&RELEASE, CommandKind::Release),
     (&EXTEND, CommandKind::Extend),
     (&UNDO, CommandKind::Undo),
@@ -322,6 +325,7 @@ const SCRIPTS: [(&Script, CommandKind); 25] = [
     (&RELEASE_ANY, CommandKind::ReleaseAny),
     (&ENTER, CommandKind::Enter),
     (&LEAVE, CommandKind::Leave),
+    (&KEEP_LEAVING, CommandKind::KeepLeaving),
 ];
 
 /// The kinds that are commands of the server.

@@ -177,7 +177,7 @@ impl fmt::Display for Named {
             CommandKind::Extend => write!(f, "EXTEND {key} {token} by {value}"),
             CommandKind::Release => write!(f, "RELEASE {key} {token}"),
             CommandKind::Undo => write!(f, "UNDO {key} {token}"),
-            CommandKind::Keep => write!(f, "KEEP {key} {token} PX {value}"),
+            CommandKind::Keep | CommandKind::KeepLeaving => write!(f, "{kind} {key} {token} PX {value}"),
             CommandKind::ReleaseAll | CommandKind::Leave => write!(f, "{kind} {key} {token}"),
             _ => f.write_str(name),
         }
@@ -240,7 +240,7 @@ pub(super) fn is_parting(kind: CommandKind) -> bool {
 
 /// Whether the command ends a lock, but lets its keys keep others out.
 pub(super) fn is_keeping(kind: CommandKind) -> bool {
-    matches!(kind, CommandKind::Keep | CommandKind::KeepAll)
+    matches!(kind, CommandKind::Keep | CommandKind::KeepAll | CommandKind::KeepLeaving)
 }
 
 /// Whether the command requested a lock that this answer grants.
@@ -250,12 +250,10 @@ pub(super) fn is_grant(command: &Command, answer: &[u8]) -> bool {
     is_request(command.kind()) && (answer.starts_with(b"+") || is_number || has_seats)
 }
 
-/// The TTL that a command requests for its key: the argument after `PX`, or after the token and the
-/// place in a queue.
+/// The TTL that a command requests for its key: the argument after `PX`, or after the token.
 pub(super) fn ttl_millis(command: &Command) -> Option<u64> {
     let set = || command.arguments().get(5).map(Vec::as_slice);
-    let place = if command.kind() == CommandKind::Enter { 3 } else { 2 };
-    std::str::from_utf8(command.script_value(place).or_else(set)?).ok()?.parse().ok()
+    std::str::from_utf8(command.script_value(2).or_else(set)?).ok()?.parse().ok()
 }
 
 /// A reply in a few words.

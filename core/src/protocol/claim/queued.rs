@@ -1,6 +1,8 @@
 //! A claim of one resource with a place in the queue of its fair waiters: the keys and values of
 //! the scripts of the queue (`wire/script/queue.rs`). All other requests are those of a plain lock.
 
+use std::time::Duration;
+
 use super::Claim;
 use crate::protocol::{Action, FencingToken, Fleet, QueuePlace, Request, Resource, Terms, Token};
 use crate::wire::{Decimal, put_argument};
@@ -10,10 +12,8 @@ use crate::wire::{Decimal, put_argument};
 pub(crate) struct QueuedClaim {
     /// The claim of the same lock, without the place.
     lock: Claim,
-    /// The keys of the place and the queue.
-    leaving: Box<[u8]>,
-    /// The key of the largest number.
-    entering: Box<[u8]>,
+    /// The keys of the place's bell and the queue.
+    queue: Box<[u8]>,
     /// The counter's key, if the lock is fenced.
     counter: Box<[u8]>,
     place: QueuePlace,
@@ -28,8 +28,7 @@ impl QueuedClaim {
         };
         Self {
             lock: Claim::one(resource, token, fenced),
-            leaving: arguments(&[resource.place_key(place), resource.queue_key()]),
-            entering: arguments(&[resource.ticket_key()]),
+            queue: arguments(&[resource.place_key(place), resource.queue_key()]),
             counter: if fenced { arguments(&[resource.counter_key()]) } else { Box::default() },
             place,
         }
@@ -46,34 +45,37 @@ impl QueuedClaim {
     /// The arguments of the queue's script for this request; `None` if the request is about the
     /// lock alone.
     pub(crate) fn arguments(&self, request: &Request, fleet: Option<Fleet>) -> Option<QueueArguments<'_>> {
-        let acquires = match request.action {
-            Action::Acquire => true,
-            Action::Stay => false,
-            Action::Release => return Some(QueueArguments { claim: self, entering: None }),
+        let acquires = request.action == Action::Acquire;
+        let entering = match request.action {
+            Action::Acquire | Action::Stay => Some(Entering {
+                acquires,
+                counts: acquires && self.lock.is_fenced(),
+                turn: request.turn.unwrap_or(QueuePlace::LONGEST_TURN),
+                number: request.fence,
+                is_exact: request.insists,
+            }),
+            Action::Release | Action::Keep => None,
             _ => return None,
         };
         let terms = Terms::of(request.action, fleet);
-        let counts = acquires && self.lock.is_fenced();
-        let (life, number) = (request.ttl.as_millis(), request.fence);
-        Some(QueueArguments {
-            claim: self,
-            entering: Some(Entering { acquires, counts, terms, life, number, is_exact: request.insists }),
-        })
+        Some(QueueArguments { claim: self, life: request.ttl.as_millis(), entering, terms })
     }
 }
 
 /// The keys and values of one request to a queue.
 pub(crate) struct QueueArguments<'a> {
     claim: &'a QueuedClaim,
+    life: u64,
     /// `None` if the place leaves the queue.
     entering: Option<Entering>,
+    terms: Terms,
 }
 
 struct Entering {
     acquires: bool,
     counts: bool,
-    terms: Terms,
-    life: u64,
+    /// How long the place's turn may be.
+    turn: Duration,
     /// The smallest number that the place may have.
     number: Option<FencingToken>,
     /// Whether the place must have exactly that number.
@@ -81,46 +83,47 @@ struct Entering {
 }
 
 impl QueueArguments<'_> {
+    fn counts(&self) -> bool {
+        self.entering.as_ref().is_some_and(|entering| entering.counts)
+    }
+
     pub(crate) fn keys(&self) -> u64 {
-        let more =
-            |entering: &Entering| 1 + u64::from(entering.counts) + u64::from(entering.terms.are_of_marker());
-        3 + self.entering.as_ref().map_or(0, more)
+        3 + u64::from(self.counts()) + u64::from(self.terms.are_of_marker())
     }
 
     pub(crate) fn values(&self) -> u64 {
-        let more = |entering: &Entering| 4 + entering.terms.values();
-        2 + self.entering.as_ref().map_or(0, more)
+        let more = if self.entering.is_some() { 3 } else { 0 };
+        4 + more + self.terms.values()
     }
 
     /// Appends all keys, then all values.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let claim = self.claim;
         claim.lock.put_key(out);
-        out.extend_from_slice(&claim.leaving);
-        if let Some(entering) = &self.entering {
-            out.extend_from_slice(&claim.entering);
-            if entering.counts {
-                out.extend_from_slice(&claim.counter);
-            }
-            if entering.terms.are_of_marker() {
-                put_argument(out, Fleet::MARKER.as_bytes());
-            }
+        out.extend_from_slice(&claim.queue);
+        if self.counts() {
+            out.extend_from_slice(&claim.counter);
+        }
+        if self.terms.are_of_marker() {
+            put_argument(out, Fleet::MARKER.as_bytes());
         }
         claim.lock.put_token(out);
+        put_argument(out, Decimal::new(self.life).as_bytes());
         put_argument(out, &claim.place.to_hex());
-        let Some(entering) = &self.entering else { return };
-        let lease = u64::try_from(QueuePlace::LEASE.as_millis()).unwrap_or(u64::MAX);
-        for number in [entering.life, lease, entering.number.map_or(0, FencingToken::get)] {
-            put_argument(out, Decimal::new(number).as_bytes());
+        put_argument(out, Decimal::new(whole_millis(QueuePlace::LEASE)).as_bytes());
+        if let Some(entering) = &self.entering {
+            for number in [whole_millis(entering.turn), entering.number.map_or(0, FencingToken::get)] {
+                put_argument(out, Decimal::new(number).as_bytes());
+            }
+            put_argument(out, entering.flags(self.terms.are_of_marker()));
         }
-        put_argument(out, entering.flags());
-        entering.terms.put(out);
+        self.terms.put(out);
     }
 }
 
 impl Entering {
-    fn flags(&self) -> &'static [u8] {
-        match (self.acquires, self.counts, self.terms.are_of_marker(), self.is_exact) {
+    fn flags(&self, is_guarded: bool) -> &'static [u8] {
+        match (self.acquires, self.counts, is_guarded, self.is_exact) {
             (false, .., false) => b"s",
             (false, .., true) => b"sx",
             (true, false, false, false) => b"-",
@@ -133,4 +136,8 @@ impl Entering {
             (true, true, true, true) => b"fgx",
         }
     }
+}
+
+fn whole_millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

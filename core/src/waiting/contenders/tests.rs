@@ -21,7 +21,7 @@ fn come_and_go(contenders: &mut Contenders, names: Range<usize>, now: Instant) {
         let name = name.to_string();
         let id = comes(contenders, &name, now);
         let grant = Some(Grant { asked_at: now, at: now, was_refused: false });
-        let let_go = LetGo { id, targets: wanted(&name).targets, grant, bid: None };
+        let let_go = LetGo { id, targets: wanted(&name).targets, grant, bid: None, place: None };
         contenders.let_go(&Resource::new(&name).unwrap(), &let_go, now);
     }
 }

@@ -12,7 +12,7 @@
 
 use super::fleet::{check_marker, read_info, read_life};
 use super::joined::script;
-use super::{EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, KEEP, KEEP_ALL, Script};
+use super::{EXTEND, EXTEND_ALL, EXTEND_FENCED, HEAL_ALL, HEAL_FENCED, KEEP, KEEP_ALL, KEEP_LEAVING, Script};
 
 /// Restores a lock without a number. Without the restart guard a plain `SET NX` does that.
 pub(super) const HEAL: &str = "\
@@ -53,9 +53,12 @@ pub(super) const KEEP_GUARDED: Script =
 pub(super) const KEEP_ALL_GUARDED: Script =
     before_look!(KEEP_ALL.text, 47, "keep all guarded", "8bbdb3cb18c7a48e9219c6f4633f409783f5d04f");
 
+pub(super) const KEEP_LEAVING_GUARDED: Script =
+    before_look!(KEEP_LEAVING.text, 51, "keep leaving guarded", "551f2060bf9da967b3d96269984702c33bca30d2");
+
 /// Each script that rests on a key of ours, with its replacement under the restart guard. Without
 /// the guard, restoring a lock without a number needs no script.
-pub const GUARDED: [(Option<&Script>, &Script); 8] = [
+pub const GUARDED: [(Option<&Script>, &Script); 9] = [
     (Some(&EXTEND), &EXTEND_GUARDED),
     (Some(&EXTEND_FENCED), &EXTEND_FENCED_GUARDED),
     (Some(&EXTEND_ALL), &EXTEND_ALL_GUARDED),
@@ -64,6 +67,7 @@ pub const GUARDED: [(Option<&Script>, &Script); 8] = [
     (Some(&HEAL_ALL), &HEAL_ALL_GUARDED),
     (Some(&KEEP), &KEEP_GUARDED),
     (Some(&KEEP_ALL), &KEEP_ALL_GUARDED),
+    (Some(&KEEP_LEAVING), &KEEP_LEAVING_GUARDED),
 ];
 
 /// The replacement of this script, or of a plain `SET`, under the restart guard.

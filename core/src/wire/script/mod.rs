@@ -57,7 +57,7 @@ pub(crate) use guarded::{EXTEND_GUARDED, guarded};
 pub use inspect::{FORCE_RELEASE, INSPECT};
 pub use keep::{KEEP, KEEP_ALL};
 pub use many::{ACQUIRE_ALL, EXTEND_ALL, HEAL_ALL, RAISE_ALL, RELEASE_ALL};
-pub use queue::{ENTER, LEAVE};
+pub use queue::{ENTER, KEEP_LEAVING, LEAVE};
 #[cfg(any(test, feature = "internals"))]
 pub use replicas::REPLICATED;
 pub(crate) use replicas::{ACQUIRE_REPLICATED, ATTEND_REPLICATED, EXTEND_REPLICATED, replicated};
@@ -65,7 +65,7 @@ pub use seat::TAKE;
 
 /// All scripts, except the replacements for masters with replicas and under the restart guard.
 #[cfg(any(test, feature = "internals"))]
-pub const ALL: [&Script; 25] = [
+pub const ALL: [&Script; 26] = [
     &RELEASE,
     &EXTEND,
     &UNDO,
@@ -91,6 +91,7 @@ pub const ALL: [&Script; 25] = [
     &RELEASE_ANY,
     &ENTER,
     &LEAVE,
+    &KEEP_LEAVING,
 ];
 
 /// A script and its name on a server.

@@ -23,12 +23,12 @@
 use super::fleet::{check_marker, read_info, read_life};
 use super::guarded::{
     DONE, EXTEND_ALL_GUARDED, EXTEND_FENCED_GUARDED, HEAL_ALL_GUARDED, HEAL_FENCED_GUARDED, HEAL_GUARDED,
-    KEEP_ALL_GUARDED, KEEP_GUARDED, WORK,
+    KEEP_ALL_GUARDED, KEEP_GUARDED, KEEP_LEAVING_GUARDED, WORK,
 };
 use super::joined::script;
 use super::{
     ACQUIRE_ALL, ACQUIRE_FENCED_GUARDED, ACQUIRE_GUARDED, ATTEND, ENTER, EXTEND_GUARDED, KEEP, KEEP_ALL,
-    OPEN, RAISE, RAISE_ALL, Script, TAKE,
+    KEEP_LEAVING, OPEN, RAISE, RAISE_ALL, Script, TAKE,
 };
 
 /// Continues only if the server is a primary with exactly the declared replicas, each with its own
@@ -182,14 +182,21 @@ const HEAL_ALL_REPLICATED: Script = behind_check!(
     "64ad08970431047ebb7228fb4b9ad97a5c416b92"
 );
 const ENTER_REPLICATED: Script =
-    behind_check!(ENTER.text, 39, "enter replicated", "43638c8a85472182652baa55f06afcfc1efa71b9");
+    behind_check!(ENTER.text, 39, "enter replicated", "d5998ce21986347753f88d1a4c923ce4d65ab6f5");
 const KEEP_REPLICATED: Script =
     before_check!(KEEP.text, 48, "keep replicated", "740cf5fbc43e984d5fbd3c8f6badff13e5cc5698");
 const KEEP_ALL_REPLICATED: Script =
     before_check!(KEEP_ALL.text, 49, "keep all replicated", "a1c22ecdd254ddc5588d08defc412c6f539bad81");
 
+const KEEP_LEAVING_REPLICATED: Script = before_check!(
+    KEEP_LEAVING.text,
+    52,
+    "keep leaving replicated",
+    "c5c205de4d5f9c0f5c3d8f6e3627d089d75fbb6e"
+);
+
 /// Each voting script under the restart guard, with its replacement on a master with replicas.
-pub const REPLICATED: [(&Script, &Script); 17] = [
+pub const REPLICATED: [(&Script, &Script); 18] = [
     (&ACQUIRE_GUARDED, &ACQUIRE_REPLICATED),
     (&ACQUIRE_FENCED_GUARDED, &ACQUIRE_FENCED_REPLICATED),
     (&ACQUIRE_ALL, &ACQUIRE_ALL_REPLICATED),
@@ -207,6 +214,7 @@ pub const REPLICATED: [(&Script, &Script); 17] = [
     (&ENTER, &ENTER_REPLICATED),
     (&KEEP_GUARDED, &KEEP_REPLICATED),
     (&KEEP_ALL_GUARDED, &KEEP_ALL_REPLICATED),
+    (&KEEP_LEAVING_GUARDED, &KEEP_LEAVING_REPLICATED),
 ];
 
 /// The replacement of this script on a master with replicas.
@@ -221,7 +229,7 @@ mod tests {
 
     #[test]
     fn replicated_scripts_check_the_replicas_before_they_write() {
-        let keeps = |script: &Script| [KEEP_GUARDED, KEEP_ALL_GUARDED].contains(script);
+        let keeps = |script: &Script| [KEEP_GUARDED, KEEP_ALL_GUARDED, KEEP_LEAVING_GUARDED].contains(script);
         for (plain, replicated) in REPLICATED {
             assert_eq!(replicated.text.matches("INFO'").count(), 1, "{}", replicated.name);
             if keeps(plain) {

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use quorlock_core::Resource;
 use quorlock_tests::RedisServer;
 use quorlock_tests::chaos::history::now;
 
@@ -104,8 +103,5 @@ pub(crate) fn stall(masters: &[RedisServer], addresses: &[SocketAddr], waiters: 
 
 /// How many places are in a master's queue.
 fn places(master: &RedisServer, resource: &str) -> usize {
-    let queue = Resource::new(resource).expect("a name").queue_key();
-    let queue = String::from_utf8(queue).expect("text");
-    let places = master.command(&["ZCARD", &queue]).int().expect("a number");
-    usize::try_from(places).expect("a small number")
+    master.places(resource).len()
 }

@@ -33,31 +33,22 @@ fn digits(client: u8, number: u8) -> [u8; 40] {
 fn call(server: &mut Server, client: u8, item: Item) -> String {
     let resource = Resource::new("r").unwrap();
     let place = QueuePlace::from_bytes([client << 4 | item.place; QueuePlace::BYTES]);
-    let (key, own, queue, ticket) =
-        (resource.key().to_vec(), resource.place_key(place), resource.queue_key(), resource.ticket_key());
+    let (key, own, queue) = (resource.key().to_vec(), resource.place_key(place), resource.queue_key());
     let (token, named) = (digits(client, item.token).to_vec(), place.to_hex().to_vec());
     let number = item.number.to_string().into_bytes();
     let has_place = item.place > 0;
     let grants: &[u8] = if item.is_exact { b"x" } else { b"-" };
     let stays: &[u8] = if item.is_exact { b"sx" } else { b"s" };
-    let entering = |flags: &[u8]| {
-        vec![
-            token.clone(),
-            named.clone(),
-            b"2000".to_vec(),
-            LEFT.to_string().into_bytes(),
-            number,
-            flags.to_vec(),
-        ]
-    };
+    let leaving = vec![token.clone(), b"2000".to_vec(), named, LEFT.to_string().into_bytes()];
+    let entering = |flags: &[u8]| [leaving.clone(), vec![b"50".to_vec(), number, flags.to_vec()]].concat();
     let lock = vec![key.clone()];
-    let queued = vec![key.clone(), own.clone(), queue.clone(), ticket];
+    let queued = vec![key, own, queue];
     let (script, keys, values): (&Script, _, _) = match item.does {
         Does::Enter if has_place => (&ENTER, queued, entering(grants)),
         Does::Stay => (&ENTER, queued, entering(stays)),
         Does::Enter => (&ACQUIRE_READING, lock, vec![token, b"2000".to_vec()]),
         Does::Undo => (&UNDO, lock, vec![token]),
-        Does::Release if has_place => (&LEAVE, vec![key, own, queue], vec![token, named]),
+        Does::Release if has_place => (&LEAVE, queued, leaving),
         Does::Release => (&RELEASE, lock, vec![token]),
     };
     let count = keys.len().to_string().into_bytes();

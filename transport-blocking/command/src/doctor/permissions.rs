@@ -129,24 +129,13 @@ pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
     need(Use::Readers, "APPEND", key, &["x"]);
     need(Use::Readers, "SETRANGE", key, &["1", "x"]);
     need(Use::Readers, "SET", &want, &["x", "PX", "1"]);
-    let place = resource.place_key(QueuePlace::from_bytes([0; QueuePlace::BYTES]));
-    let [queue, ticket, place] =
-        [resource.queue_key(), resource.ticket_key(), place].map(|key| master.key_of(&key).into_owned());
-    need(Use::FairWaiting, "ZADD", &queue, &["1", "x"]);
-    for name in ["ZRANGE", "ZREVRANGE"] {
-        need(Use::FairWaiting, name, &queue, &["0", "0"]);
-    }
-    for name in ["ZREM", "ZRANK", "ZSCORE"] {
-        need(Use::FairWaiting, name, &queue, &["x"]);
-    }
-    need(Use::FairWaiting, "PEXPIRE", &queue, &["1"]);
-    for key in [&ticket, &place] {
-        need(Use::FairWaiting, "SET", key, &["x", "PX", "1"]);
+    let bell = resource.place_key(QueuePlace::from_bytes([0; QueuePlace::BYTES]));
+    let [queue, bell] = [resource.queue_key(), bell].map(|key| master.key_of(&key).into_owned());
+    for key in [&queue, &bell] {
         need(Use::FairWaiting, "GET", key, &[]);
+        need(Use::FairWaiting, "SET", key, &["x", "PX", "1"]);
     }
-    for (name, more) in [("DEL", &[][..]), ("PTTL", &[]), ("PEXPIRE", &["1"])] {
-        need(Use::FairWaiting, name, &place, more);
-    }
+    need(Use::FairWaiting, "DEL", &bell, &[]);
     for (of, key) in [(Use::Fencing, &fence[..]), (Use::RestartGuard, &marker[..])] {
         need(of, "GET", key, &[]);
         need(of, "SET", key, &["x"]);
@@ -164,6 +153,7 @@ pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
         (Use::Locks, &["EVAL", script, "0"][..]),
         (Use::Locks, &["EVALSHA", digest, "0"]),
         (Use::Readers, &["TIME"]),
+        (Use::FairWaiting, &["TIME"]),
         (Use::RestartGuard, &["TIME"]),
         (Use::RestartGuard, &["INFO", "replication"]),
         (Use::WakeUps, &["CLIENT", "TRACKING", "ON", "NOLOOP"]),
@@ -277,20 +267,7 @@ return told";
 
 /// Sends the commands that change nothing.
 fn sent(master: &mut Conversation, needs: &[Need]) -> Result<Vec<Allowed>, Cause> {
-    const HARMLESS: [&[u8]; 12] = [
-        b"GET",
-        b"PTTL",
-        b"EXISTS",
-        b"MGET",
-        b"ZSCORE",
-        b"ZRANGE",
-        b"ZRANK",
-        b"ZREVRANGE",
-        b"EVAL",
-        b"EVALSHA",
-        b"TIME",
-        b"INFO",
-    ];
+    const HARMLESS: [&[u8]; 8] = [b"GET", b"PTTL", b"EXISTS", b"MGET", b"EVAL", b"EVALSHA", b"TIME", b"INFO"];
     let is_harmless = |need: &&Need| need.command.first().is_some_and(|name| HARMLESS.contains(&&name[..]));
     let commands: Vec<_> = needs.iter().filter(is_harmless).map(|need| need.command.clone()).collect();
     let mut answers = master.ask_all(&commands)?.into_iter();

@@ -152,6 +152,7 @@ impl<'b> Body<'_, 'b> {
             CommandKind::ReleaseAny => self.release_any(),
             CommandKind::Enter => self.enter_queue(),
             CommandKind::Leave => self.leave_queue(),
+            CommandKind::KeepLeaving => self.keep_leaving(),
             CommandKind::Heal => self.heal(),
             _ => Err(UNKNOWN_SCRIPT),
         }

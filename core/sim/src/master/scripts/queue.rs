@@ -1,84 +1,114 @@
 //! The scripts of the queue of fair waiters.
 
-use super::claim::{rounded, written};
+use super::claim::rounded;
 use super::fleet::Standing;
-use super::plain::{digest, no_wrong_type};
+use super::plain::digest;
 use super::{Body, LAST_FENCE, NO_ARGUMENT, NO_COUNTER, USED_UP};
 use crate::master::number::{lua_integer, lua_max, lua_number};
+use crate::master::places::{KNOWS, Place, Places, WAITS};
 use crate::master::reply::Failure;
 
-/// The first place of a queue after expired places were dropped, and its remaining life. If the
-/// place is our own, the life is not checked.
-struct Head {
-    place: Vec<u8>,
-    left: Option<i64>,
-}
-
 impl Body<'_, '_> {
-    /// The key of a place in our queue.
-    fn key_of_place(&self, place: &[u8]) -> Result<Vec<u8>, Failure> {
-        let (own, ours) = (self.named(2)?, self.worth(2)?);
+    /// Reads the queue, as each of its scripts does first, and its value.
+    fn places(&mut self) -> Result<(Places, Vec<u8>), Failure> {
+        let lease = self.value(4).and_then(lua_number).ok_or(NO_ARGUMENT)?;
+        let now = self.time();
+        let value = self.get(Some(self.named(3)?))?;
+        let places = Places::read(&value.unwrap_or_default(), now, lease);
+        let value = places.value();
+        Ok((places, value))
+    }
+
+    /// `tell(at, free)`
+    fn tell_turn(&mut self, places: &mut Places, at: usize, is_free: bool) -> Result<(), Failure> {
+        let Some(name) = places.tell(at, is_free) else { return Ok(()) };
+        let (own, ours) = (self.named(2)?, self.worth(3)?);
         let prefix = own.get(..own.len().saturating_sub(ours.len())).unwrap_or_default();
-        Ok([prefix, place].concat())
+        let bell = [prefix, name.as_slice()].concat();
+        let _ = self.set_with_end(&bell, b"1", b"1");
+        let _ = self.delete_all(&[&bell]);
+        Ok(())
     }
 
-    /// `head()`
-    fn head(&mut self) -> Result<Option<Head>, Failure> {
-        let (queue, ours) = (self.named(3)?, self.worth(2)?);
-        loop {
-            let Some(place) = self.in_order(queue)?.into_iter().next() else { return Ok(None) };
-            if place == ours {
-                return Ok(Some(Head { place, left: None }));
-            }
-            let left = self.pttl_of(&self.key_of_place(&place)?);
-            if left != -2 {
-                return Ok(Some(Head { place, left: Some(left) }));
-            }
-            self.zrem(queue, &place)?;
-        }
+    /// `not call('GET', KEYS[1])`
+    fn is_free(&mut self) -> bool {
+        matches!(self.get(self.key(1)), Ok(None))
     }
 
-    /// The members of a sorted set, smallest score first.
-    fn in_order(&mut self, key: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
-        let scores = self.scores(key)?.into_iter().flatten();
-        let mut all: Vec<_> = scores.map(|(member, score)| (*score, member.clone())).collect();
-        all.sort_unstable();
-        Ok(all.into_iter().map(|(_, member)| member).collect())
+    fn put_places(&mut self, places: &Places) -> Result<(), Failure> {
+        let long = rounded(10.0 * places.lease);
+        self.set_with_end(self.named(3)?, &places.value(), long.as_bytes())
     }
 
     pub(super) fn enter_queue(&mut self) -> Result<(), Failure> {
-        let (queue, own, place) = (self.named(3)?, self.named(2)?, self.worth(2)?);
-        let (lease, flags) = (self.worth(4)?, self.worth(6)?);
-        let given = self.value(5).and_then(lua_number).ok_or(NO_ARGUMENT)?;
+        let (mut places, _) = self.places()?;
+        let (name, flags) = (self.worth(3)?, self.worth(7)?);
+        let given = self.value(6).and_then(lua_number).ok_or(NO_ARGUMENT)?;
+        let mut long = self.value(5).and_then(lua_number).ok_or(NO_ARGUMENT)?;
         let has = |flag| flags.contains(&flag);
-        let long = rounded(10.0 * lua_number(lease).ok_or(NO_ARGUMENT)?);
-        let is_there = self.pexpire(queue, long.as_bytes())?;
-        let number = self.zscore(queue, place)?;
-        let last = self.get(self.key(4))?;
-        let last = last.map_or(Some(0.0), |last| lua_number(&last));
-        let last = last.filter(|last| *last > 0.0 && *last <= LAST_FENCE).map_or(0.0, f64::floor);
-        let (mut was_first, was) = (false, number.map(|number| number as f64));
-        let moves = was.is_some_and(|was| was < given || has(b'x') && was > given && given > 0.0);
-        if moves {
-            was_first = self.head().ok().flatten().is_some_and(|head| head.place == place);
+        let (at, mut from) = (places.position(name), None);
+        let mut mine = given;
+        if let Some(at) = at {
+            let place = places.all.remove(at);
+            (mine, long) = (place.number, long.min(places.next_turn(&place)));
+            if mine < given || has(b'x') && mine > given && given > 0.0 {
+                mine = given;
+            } else {
+                from = Some(at);
+            }
+        } else if given == 0.0 {
+            mine = places.largest + 1.0;
         }
-        let number = match was {
-            Some(_) if moves => given,
-            Some(number) => number,
-            None if given > 0.0 => given,
-            None => lua_max(last, self.longest(queue)?.unwrap_or_default() as f64) + 1.0,
-        };
-        if number > LAST_FENCE {
+        if mine > LAST_FENCE {
             return Err(Failure::new("ERR the numbers of the queue are used up"));
         }
-        let text = rounded(number);
-        self.set_with_end(self.named(4)?, rounded(lua_max(last, number)).as_bytes(), long.as_bytes())?;
-        self.zadd(queue, &[(lua_integer(number), place)])?;
-        if !is_there {
-            self.pexpire(queue, long.as_bytes())?;
+        let swept = places.sweep();
+        let is_before =
+            |place: &Place| place.number < mine || place.number == mine && place.name.as_slice() < name;
+        let mut from = match from {
+            Some(from) => from.saturating_sub(swept),
+            None => places.all.iter().rposition(is_before).map_or(0, |before| before + 1),
+        };
+        let (head, _) = places.first(from);
+        let mut grants = false;
+        let (ahead, left);
+        if let Some(head) = head {
+            if at.is_some() || swept > 0 {
+                let is_free = self.is_free();
+                self.tell_turn(&mut places, head, is_free)?;
+            }
+            let mut before = from - 1;
+            while before > head
+                && from - before < MOST_DROPPED
+                && places.all.get(before).is_some_and(|place| !places.lives(place))
+            {
+                before -= 1;
+            }
+            places.all.drain(before + 1..from);
+            from = before + 1;
+            let next = places.all.get(before).filter(|place| places.lives(place));
+            let next = next.or_else(|| places.all.get(head)).ok_or(NO_ARGUMENT)?;
+            ahead = sha1_smol::Sha1::from(&next.name).digest().to_string().into_bytes();
+            left = lua_integer(next.ends - places.now);
+        } else if let Some(held) = self.get(self.key(1))? {
+            (ahead, left) = (digest(&held).into_bytes(), self.pttl());
+        } else {
+            (ahead, left) = (b"free".to_vec(), 0);
+            grants = !has(b's');
         }
-        self.set_with_end(own, text.as_bytes(), lease)?;
-        let _ = self.get(Some(own));
+        let state = if head.is_some() { WAITS } else { KNOWS };
+        let own = Place { number: mine, ends: places.now + places.lease, state, long, name: name.to_vec() };
+        places.all.insert(from, own);
+        places.largest = lua_max(places.largest, mine);
+        if grants {
+            let now = places.now;
+            let told = places.all.iter_mut().skip(from + 1).take_while(|place| place.state < KNOWS);
+            told.filter(|place| place.state > now).for_each(|place| place.state = WAITS);
+        }
+        self.put_places(&places)?;
+        if !grants || has(b'g') {
+            let _ = self.get(Some(self.named(2)?));
+        }
         let mut floor = 0.0;
         if has(b'g') {
             match self.check_marker()? {
@@ -86,70 +116,58 @@ impl Body<'_, '_> {
                 Standing::Answered => return Ok(()),
             }
         }
-        if let Some(Head { place: mut ahead, left }) = self.head()?.filter(|head| head.place != place) {
-            let mut left = left.unwrap_or_default();
-            if was_first && left > 0 {
-                let _ = self.pexpire(&self.key_of_place(&ahead)?, written(left as f64).as_bytes());
-            }
-            let all = self.in_order(queue)?;
-            let before = all.iter().take_while(|other| *other != place).skip(1);
-            for other in before.collect::<Vec<_>>().into_iter().rev() {
-                let lives = self.pttl_of(&self.key_of_place(other)?);
-                if lives != -2 {
-                    (ahead, left) = (other.clone(), lives);
-                    break;
-                }
-            }
-            let whole = sha1_smol::Sha1::from(&ahead).digest().to_string();
-            return self.queued(whole.as_bytes(), left, number, false);
-        }
-        if let Some(held) = self.get(self.key(1))? {
-            let left = self.pttl();
-            return self.queued(digest(&held).as_bytes(), left, number, true);
-        }
-        if has(b's') {
-            return self.queued(b"free", 0, number, true);
+        if !grants {
+            self.call.reply.array(4);
+            self.call.reply.bulk(&ahead);
+            self.call.reply.integer(left);
+            self.number(mine)?;
+            return self.number(if head.is_some() { 0.0 } else { 1.0 });
         }
         let mut fence = 1.0;
         if has(b'f') {
-            let counter = self.get(self.key(5))?;
+            let counter = self.get(self.key(4))?;
             let counter = counter.map_or(Some(0.0), |counter| lua_number(&counter));
             let counter = counter.filter(|counter| !counter.is_nan()).ok_or(NO_COUNTER)?;
             fence = lua_max(counter, floor) + 1.0;
             if fence > LAST_FENCE {
                 return Err(USED_UP);
             }
-            self.set(self.key(5), Some(rounded(fence).as_bytes()))?;
+            self.set(self.key(4), Some(rounded(fence).as_bytes()))?;
         }
-        self.set_with_end(self.named(1)?, self.worth(1)?, self.worth(3)?)?;
+        self.set_lock()?;
         self.number(fence)
     }
 
-    fn queued(&mut self, ahead: &[u8], left: i64, number: f64, is_first: bool) -> Result<(), Failure> {
-        self.call.reply.array(4);
-        self.call.reply.bulk(ahead);
-        self.call.reply.integer(left);
-        self.number(number)?;
-        self.number(if is_first { 1.0 } else { 0.0 })
+    pub(super) fn leave_queue(&mut self) -> Result<(), Failure> {
+        let said = self.release();
+        self.leave_places()?;
+        said
     }
 
-    pub(super) fn leave_queue(&mut self) -> Result<(), Failure> {
-        let (key, own, queue, place) = (self.named(1)?, self.named(2)?, self.named(3)?, self.worth(2)?);
-        let deleted = match self.get(Some(key)) {
-            Ok(Some(held)) if Some(held.as_slice()) == self.value(1) => self.delete_all(&[key]).map(|()| 1.0),
-            Ok(_) => Ok(0.0),
-            Err(error) => no_wrong_type(error).map(|()| 0.0),
-        };
-        let was_first = self.head().ok().flatten().is_some_and(|head| head.place == place);
-        let _ = self.zrem(queue, place);
-        let _ = self.delete_all(&[own]);
-        if was_first {
-            if let Ok(Some(Head { place, left: Some(left) })) = self.head() {
-                if left > 0 {
-                    let _ = self.pexpire(&self.key_of_place(&place)?, written(left as f64).as_bytes());
-                }
-            }
+    pub(super) fn keep_leaving(&mut self) -> Result<(), Failure> {
+        let said = self.keep();
+        self.leave_places()?;
+        said
+    }
+
+    /// The end of a script that gives a lock up. No error of it matters.
+    fn leave_places(&mut self) -> Result<(), Failure> {
+        let Ok((mut places, found)) = self.places() else { return Ok(()) };
+        if let Some(at) = places.position(self.worth(3)?) {
+            places.all.remove(at);
         }
-        self.number(deleted?)
+        places.sweep();
+        let (head, any) = places.first(places.all.len());
+        if let Some(head) = head.or(any) {
+            let is_free = self.is_free();
+            self.tell_turn(&mut places, head, is_free)?;
+        }
+        if places.value() != found {
+            let _ = self.put_places(&places);
+        }
+        Ok(())
     }
 }
+
+/// How many places that have ended are dropped before ours.
+const MOST_DROPPED: usize = 100;

@@ -2,9 +2,7 @@
 
 use super::{Body, Given, NO_ARGUMENT};
 use crate::master::expiry::{Unit, end_from_now};
-use crate::master::keyspace::{Millis, Scores};
 use crate::master::reply::Failure;
-use crate::master::scores::add;
 
 impl<'b> Body<'_, 'b> {
     /// `unpack(KEYS, from, last)`
@@ -56,41 +54,6 @@ impl<'b> Body<'_, 'b> {
         let now = self.clock();
         self.call.master.expire_at(database, key, end, now);
         Ok(true)
-    }
-
-    pub(super) fn zscore(&mut self, key: &[u8], member: &[u8]) -> Result<Option<Millis>, Failure> {
-        Ok(self.scores(key)?.and_then(|scores| scores.get(member).copied()))
-    }
-
-    /// `ZREVRANGE key 0 0 WITHSCORES`, of which only the score matters.
-    pub(super) fn longest(&mut self, key: &[u8]) -> Result<Option<Millis>, Failure> {
-        Ok(self.scores(key)?.and_then(|scores| scores.values().max().copied()))
-    }
-
-    pub(super) fn scores(&mut self, key: &[u8]) -> Result<Option<&Scores>, Failure> {
-        self.read(&[key]);
-        self.call.master.keyspace.scores(self.call.session.database, key, self.call.now)
-    }
-
-    pub(super) fn zadd(&mut self, key: &[u8], scored: &[(Millis, &[u8])]) -> Result<(), Failure> {
-        self.may_write()?;
-        let scored = scored.iter().map(|(score, member)| (*score, member.to_vec()));
-        self.change_scores(key, |scores| add(scores, scored)).map(drop)
-    }
-
-    pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> Result<bool, Failure> {
-        let removed = self.change_scores(key, |scores| usize::from(scores.remove(member).is_some()))?;
-        Ok(removed > 0)
-    }
-
-    fn change_scores(
-        &mut self,
-        key: &[u8],
-        change: impl FnOnce(&mut Scores) -> usize,
-    ) -> Result<usize, Failure> {
-        self.begin_write(key)?;
-        let (database, now) = (self.call.session.database, self.call.now);
-        self.call.master.keyspace.change_scores(database, key, now, change)
     }
 
     /// A command that writes, whether or not it changes anything: memory is not checked any more.
