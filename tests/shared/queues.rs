@@ -4,8 +4,7 @@ use quorlock_sim::CommandKind;
 
 use super::{Desk, FLEET, asked, called, key, pttl};
 
-/// A waiter for `x`, with a place and the token of its present attempt. The name of its place is the
-/// letter as often as a name has digits.
+/// A waiter for `x`, with a place and the token of its present attempt.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiter<'a> {
     pub(crate) place: &'a str,
@@ -23,16 +22,15 @@ impl<'a> Waiter<'a> {
         Self { place, token, number: 0, flags: "-" }
     }
 
-    fn name(self) -> String {
-        self.place.repeat(40)
+    fn key(self) -> String {
+        format!("{}:{}", key("place", "x"), self.place)
     }
 
     pub(crate) fn words(self, kind: CommandKind) -> Vec<String> {
-        let bell = format!("{}:{}", key("place", "x"), self.name());
-        let mut keys = vec!["x".to_owned(), bell, key("queue", "x")];
-        let mut values = vec![self.token.to_owned(), "5000".to_owned(), self.name(), LEASE.to_string()];
+        let mut keys = vec!["x".to_owned(), self.key(), key("queue", "x")];
+        let mut values = [self.token, "5000", self.place].map(str::to_owned).to_vec();
         if kind == CommandKind::Enter {
-            values.extend([TURN, self.number].map(|number| number.to_string()));
+            values.extend([LEASE, TURN, self.number].map(|number| number.to_string()));
             values.push(self.flags.to_owned());
             if self.flags.contains('f') {
                 keys.push(key("fence", "x"));
@@ -70,23 +68,13 @@ fn queued(reply: &str) -> (u64, bool) {
     (words[2].parse().unwrap(), words[3] == "1")
 }
 
-const A: &str = "a";
-const B: &str = "b";
-const C: &str = "c";
+const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+const C: &str = "cccccccccccccccccccccccccccccccccccccccc";
 
-/// The places in the queue, the first one first.
-fn places(desk: &mut impl Desk) -> String {
-    let value = desk.ask(&["GET", &key("queue", "x")]);
-    let entries = value.as_bytes().get(16..).unwrap_or_default().chunks(92);
-    entries.map(|entry| char::from(entry[52])).collect()
-}
-
-/// The place of this waiter ends now.
-fn ends(desk: &mut impl Desk, waiter: Waiter<'_>) {
-    let mut value = desk.ask(&["GET", &key("queue", "x")]);
-    let entry = value.find(&waiter.name()).unwrap() - 52;
-    value.replace_range(entry + 16..entry + 32, "0000000000000001");
-    desk.ask(&["SET", &key("queue", "x"), &value, "PX", "9000"]);
+/// The members of the queue, behind which the largest number is.
+fn members(desk: &mut impl Desk) -> String {
+    desk.ask(&["ZREVRANGE", &key("queue", "x"), "0", "-1"])
 }
 
 pub(crate) fn a_grant_and_its_undo_keep_the_place(desk: &mut impl Desk) {
@@ -131,7 +119,7 @@ pub(crate) fn numbers_continue_while_the_queue_is_empty(desk: &mut impl Desk) {
     let (a, b) = (Waiter::new(A, "a"), Waiter::new(B, "b"));
     assert_eq!(queued(&Waiter { number: 7, ..a }.enter(desk)), (7, true));
     assert_eq!(a.leave(desk), "0");
-    assert_eq!(places(desk), "");
+    assert_eq!(members(desk), "[~]");
     assert_eq!(queued(&b.enter(desk)), (8, true));
     desk.pass(20);
     b.stay(desk);
@@ -139,14 +127,11 @@ pub(crate) fn numbers_continue_while_the_queue_is_empty(desk: &mut impl Desk) {
 }
 
 pub(crate) fn numbers_that_are_used_up_end_with_the_queue(desk: &mut impl Desk) {
-    desk.ask(&["SET", &key("queue", "x"), "9007199254740991", "PX", "300"]);
-    let a = Waiter::new(A, "a");
-    for _ in 0..2 {
-        assert!(a.enter(desk).contains("used up"));
-        desk.pass(100);
-    }
-    desk.pass(150);
+    let a = Waiter { number: 9_007_199_254_740_991, ..Waiter::new(A, "a") };
     assert_eq!(a.enter(desk), "1");
+    let b = Waiter::new(B, "b");
+    assert!(b.enter(desk).contains("used up"));
+    assert_eq!(queued(&b.enter(desk)), (1, true), "the lock is held");
 }
 
 pub(crate) fn a_place_that_was_not_renewed_keeps_no_waiter_waiting(desk: &mut impl Desk) {
@@ -156,25 +141,23 @@ pub(crate) fn a_place_that_was_not_renewed_keeps_no_waiter_waiting(desk: &mut im
     assert_eq!(queued(&b.enter(desk)), (2, false));
     assert_eq!(queued(&c.enter(desk)), (3, false));
     desk.ask(&["DEL", "x"]);
-    ends(desk, a);
-    ends(desk, b);
+    for dead in [a, b] {
+        assert_eq!(desk.ask(&["PEXPIRE", &dead.key(), "1"]), "1");
+    }
+    desk.pass(5);
     assert_eq!(c.enter(desk), "1");
-    assert_eq!(places(desk), "c");
+    assert_eq!(members(desk), format!("[~ {C}]"));
 }
 
-/// A leader's lock is held for days, and its standbys are restarted now and then.
-pub(crate) fn places_that_have_ended_are_dropped_where_they_are_met(desk: &mut impl Desk) {
-    desk.ask(&["SET", "x", "another", "PX", "60000"]);
-    let waiters = [A, B, C, "d", "e"].map(|place| Waiter::new(place, "t"));
-    waiters.iter().for_each(|waiter| drop(waiter.enter(desk)));
-    ends(desk, waiters[1]);
-    ends(desk, waiters[2]);
-    assert_eq!(queued(&waiters[3].stay(desk)), (4, false));
-    assert_eq!(places(desk), "ade");
-    ends(desk, waiters[0]);
-    ends(desk, waiters[3]);
-    assert_eq!(waiters[4].leave(desk), "0");
-    assert_eq!(places(desk), "");
+/// Clients that were restarted may have left any number of them.
+pub(crate) fn a_hundred_places_that_have_ended_are_dropped_at_a_time(desk: &mut impl Desk) {
+    for number in 1..=150 {
+        desk.ask(&["ZADD", &key("queue", "x"), &number.to_string(), &format!("dead {number}")]);
+    }
+    let a = Waiter { number: 151, ..Waiter::new(A, "a") };
+    assert_eq!(queued(&a.enter(desk)), (151, false));
+    assert_eq!(a.enter(desk), "1");
+    assert_eq!(members(desk), format!("[~ {A}]"));
 }
 
 pub(crate) fn a_turn_that_is_over_keeps_nobody_waiting(desk: &mut impl Desk) {
@@ -184,15 +167,14 @@ pub(crate) fn a_turn_that_is_over_keeps_nobody_waiting(desk: &mut impl Desk) {
     assert_eq!(queued(&c.enter(desk)), (3, false));
     // The turn of the second one begins.
     assert_eq!(a.leave(desk), "1");
+    let left = pttl(desk, &b.key());
+    assert!(left > 0 && left <= TURN as i64, "{left}");
     assert_eq!(queued(&c.enter(desk)), (3, false));
     desk.pass(TURN + 5);
     assert_eq!(c.enter(desk), "1");
-    // It has kept its number, and its next turn is half as long.
-    assert_eq!(queued(&b.stay(desk)), (2, true));
-    assert_eq!(c.leave(desk), "1");
-    assert_eq!(queued(&a.enter(desk)), (4, false));
-    desk.pass(TURN / 2 + 5);
-    assert_eq!(a.enter(desk), "1");
+    let late = Waiter { number: 2, flags: "sx", ..b };
+    assert_eq!(queued(&late.enter(desk)), (2, true), "it has its number again");
+    assert_eq!(queued(&Waiter::new("d", "d").enter(desk)), (4, false));
 }
 
 /// A notification may have been lost, or the holder may have had no place.
@@ -201,8 +183,9 @@ pub(crate) fn a_renewal_that_finds_the_lock_free_begins_the_turn_of_the_first_pl
     desk.ask(&["SET", "x", "another", "PX", "60000"]);
     assert_eq!(queued(&a.enter(desk)), (1, true));
     assert_eq!(queued(&b.enter(desk)), (2, false));
+    assert_eq!(queued(&b.stay(desk)), (2, false));
+    assert!(pttl(desk, &a.key()) > TURN as i64, "the lock is held");
     desk.ask(&["DEL", "x"]);
-    desk.pass(TURN + 5);
     assert_eq!(queued(&b.stay(desk)), (2, false));
     desk.pass(TURN + 5);
     assert_eq!(b.enter(desk), "1");
@@ -214,23 +197,24 @@ pub(crate) fn a_lock_that_is_kept_leaves_the_queue(desk: &mut impl Desk) {
     assert_eq!(a.enter(desk), "1");
     assert_eq!(queued(&b.enter(desk)), (2, false));
     assert_eq!(asked(desk, &a.words(CommandKind::KeepLeaving)), "1");
-    assert_eq!(places(desk), "b");
-    assert_eq!(desk.ask(&["EXISTS", "x"]), "1");
+    assert_eq!(members(desk), format!("[~ {B}]"));
+    assert!(pttl(desk, &b.key()) > TURN as i64, "its turn has not come yet");
     assert_eq!(queued(&b.stay(desk)), (2, true));
     assert_eq!(asked(desk, &a.words(CommandKind::KeepLeaving)), "0", "it was kept before");
     desk.ask(&["DEL", "x"]);
     assert_eq!(b.enter(desk), "1");
 }
 
-pub(crate) fn each_waiter_learns_the_next_place_before_its_own(desk: &mut impl Desk) {
+pub(crate) fn each_waiter_learns_the_first_place(desk: &mut impl Desk) {
     desk.ask(&["SET", "x", "another", "PX", "60000"]);
     let waiters = [A, B, C].map(|place| Waiter::new(place, "t"));
     let [first, second, third] = waiters.map(|waiter| waiter.enter(desk));
     assert_eq!(queued(&first), (1, true));
     let ahead = |reply: &str| reply.split(' ').next().unwrap().to_owned();
-    assert_ne!(ahead(&second), ahead(&third));
-    ends(desk, waiters[1]);
-    assert_eq!(ahead(&waiters[2].stay(desk)), ahead(&second), "the one before that");
+    assert_eq!(ahead(&second), ahead(&third));
+    desk.ask(&["PEXPIRE", &waiters[0].key(), "1"]);
+    desk.pass(5);
+    assert_ne!(ahead(&waiters[2].stay(desk)), ahead(&third), "the second one is first now");
 }
 
 pub(crate) fn a_renewal_of_a_place_grants_nothing(desk: &mut impl Desk) {
@@ -247,14 +231,16 @@ pub(crate) fn a_waiter_that_leaves_removes_only_its_own_place(desk: &mut impl De
     assert_eq!(a.enter(desk), "1");
     b.enter(desk);
     assert_eq!(b.leave(desk), "0");
-    assert_eq!((desk.ask(&["GET", "x"]), places(desk)), ("a".to_owned(), "a".to_owned()));
+    assert_eq!(desk.ask(&["GET", "x"]), "a");
     b.enter(desk);
+    let before = pttl(desk, &b.key());
     assert_eq!(a.leave(desk), "1");
-    assert_eq!((desk.ask(&["EXISTS", "x"]), places(desk)), ("0".to_owned(), "b".to_owned()));
+    assert_eq!(desk.ask(&["EXISTS", "x", &a.key()]), "0");
+    assert!(pttl(desk, &b.key()) <= before, "told, and not renewed");
     assert_eq!(b.enter(desk), "1");
     desk.ask(&["SET", "x", "another"]);
     assert_eq!(b.leave(desk), "0");
-    assert_eq!(places(desk), "");
+    assert_eq!((members(desk), desk.ask(&["EXISTS", &b.key()])), ("[~]".to_owned(), "0".to_owned()));
 }
 
 pub(crate) fn a_quarantined_master_keeps_places_and_grants_nothing(desk: &mut impl Desk) {

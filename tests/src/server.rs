@@ -4,9 +4,7 @@ mod calls;
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime};
-
-use quorlock_core::Resource;
+use std::time::Duration;
 
 use crate::client::{RawClient, Value};
 use crate::clusters;
@@ -248,19 +246,6 @@ impl RedisServer {
         let entries = entries.unwrap_or_default().chunks(57);
         // The end of a free entry is zero.
         entries.filter(|entry| !entry.starts_with(&[b'0'; 16])).count()
-    }
-
-    /// The places in the queue of fair waiters for a resource that have not ended, the first one
-    /// first.
-    ///
-    /// # Panics
-    /// If the server does not answer, or this is no name of a resource.
-    #[track_caller]
-    pub fn places(&self, resource: &str) -> Vec<Vec<u8>> {
-        let queue = Resource::new(resource).expect("a name").queue_key();
-        let value = self.get(std::str::from_utf8(&queue).expect("text")).unwrap_or_default();
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock");
-        quorlock_sim::places(value.as_bytes(), now)
     }
 
     /// The remaining life of this key in milliseconds; -1 if it does not expire, -2 if it does not

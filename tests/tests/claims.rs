@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use quorlock_sim::CommandKind::{
     self, AcquireAll, AcquireFencedGuarded, AcquireGuarded, Enter, Extend, ExtendAll, ExtendFenced, HealAll,
@@ -78,11 +78,20 @@ const FOUND: [(&str, &[&[&str]]); 15] = [
     ("another writer", &[&["SET", "x", "w", "PX", "5000"], &["SET", "y", "w", "PX", "5000"]]),
     ("a key that was kept", &[&["SET", "y", "KEPT", "PX", "99999"]]),
     ("a mark of ours for the next seat", &[&["SET", "quorlock:seat:next/{s}", "1 1 a1", "PX", "5000"]]),
-    ("a place before ours that has ended", &[&["SET", "QUEUE", "PLACES -a", "PX", "5000"]]),
-    ("a place before ours that lives", &[&["SET", "QUEUE", "PLACES a", "PX", "5000"]]),
+    ("a place before ours that has ended", &[&["ZADD", "QUEUE", "1", "dead"], &["PEXPIRE", "QUEUE", "5000"]]),
+    (
+        "a place before ours that lives",
+        &[&["ZADD", "QUEUE", "1", "q"], &["PEXPIRE", "QUEUE", "5000"], &["SET", "NEXT", "1", "PX", "900"]],
+    ),
     (
         "our place, and one behind it that lives",
-        &[&["SET", "QUEUE", "PLACES p q", "PX", "5000"], &["SET", "x", "t", "PX", "5000"]],
+        &[
+            &["ZADD", "QUEUE", "1", "p"],
+            &["ZADD", "QUEUE", "2", "q"],
+            &["PEXPIRE", "QUEUE", "5000"],
+            &["SET", "NEXT", "2", "PX", "900"],
+            &["SET", "x", "t", "PX", "5000"],
+        ],
     ),
     (
         "another writer, and another mark for the next seat",
@@ -94,18 +103,6 @@ const OURS: &[&str] = &["SET", "y", "TOKEN", "PX", "5000"];
 
 const KINDS: [CommandKind; 10] =
     [AcquireAll, RaiseAll, ExtendAll, HealAll, ReleaseAll, KeepAll, Take, Enter, Leave, KeepLeaving];
-
-/// The value of a queue with these places, the first of which know that they are first. One with a
-/// hyphen has ended.
-fn queue_of(names: &str) -> String {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() + 900;
-    let entry = |(number, name): (usize, &str)| {
-        let (name, ends) = name.strip_prefix('-').map_or((name, now), |name| (name, 1));
-        format!("{number:016}{ends:016}9007199254740991050:{}", name.repeat(40))
-    };
-    let entries: Vec<_> = (1..).zip(names.split_whitespace()).map(entry).collect();
-    format!("{:016}{}", entries.len(), entries.concat())
-}
 
 /// Creates a part of the state.
 fn make(desk: &mut Real, words: &[&str]) {
@@ -125,7 +122,7 @@ fn make(desk: &mut Real, words: &[&str]) {
         "KEPT" => sha1_smol::Sha1::from(full("t")).digest().to_string(),
         word if word.starts_with("SENTINEL") => shared_by(&word[8..]),
         "QUEUE" => key("queue", "x"),
-        word if word.starts_with("PLACES") => queue_of(&word[6..]),
+        "NEXT" => format!("{}:q", key("place", "x")),
         word => word.to_owned(),
     };
     let words: Vec<_> = words.iter().map(meant).collect();
@@ -154,7 +151,7 @@ const BESIDES: [&str; 4] = [
     "+exists +mget",
     "~quorlock:want* +append +exists +mget +setrange +time",
     "~quorlock:seat* +exists +mget",
-    "~quorlock:place* ~quorlock:queue* +time",
+    "~quorlock:place* ~quorlock:queue* +zadd +zrange +zrem",
 ];
 
 /// All requests of a kind of lock.

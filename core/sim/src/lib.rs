@@ -129,7 +129,6 @@ mod worlds;
 
 pub use master::{
     Changes, Command, CommandKind, Dialect, Flow, Held, Keep, Master, ProtocolError, Push, Session, Slot,
-    places,
 };
 #[cfg(feature = "proptest")]
 pub use worlds::strategies;

@@ -16,7 +16,9 @@ const OF_PLAIN_LOCK: usize = 5;
 
 /// The commands of a plain lock, and behind them those of other kinds. INFO and TIME are not among
 /// them, because they need no arguments.
-const NAMES: [&str; 9] = ["SET", "GET", "DEL", "PTTL", "PEXPIRE", "EXISTS", "MGET", "APPEND", "SETRANGE"];
+const NAMES: [&str; 12] = [
+    "SET", "GET", "DEL", "PTTL", "PEXPIRE", "EXISTS", "MGET", "APPEND", "SETRANGE", "ZADD", "ZRANGE", "ZREM",
+];
 
 /// Answers with the names in ARGV\[1\] that are unknown. Servers word that error in different ways.
 /// The names are one argument, because a server ends a connection without a login that sends a

@@ -60,15 +60,14 @@ impl fmt::Debug for QueuePlace {
 /// The keys of a queue.
 impl Resource {
     /// Returns the key under which every master keeps the queue of fair waiters for this resource:
-    /// a string with the largest number given so far, and the places. It expires after ten leases
-    /// in which no waiter was in it. Its name has the resource's hash tag.
+    /// a sorted set of places by number, and of the largest number that a place has had. It expires
+    /// after ten leases in which no waiter was in it. Its name has the resource's hash tag.
     pub fn queue_key(&self) -> Vec<u8> {
         self.key_of(QUEUE)
     }
 
-    /// Returns the key that the waiter with this place watches. It never exists: a master that
-    /// tells the waiter of its turn sets it, and deletes it at once. Its name has the resource's
-    /// hash tag.
+    /// Returns the key of one place in the queue, which expires unless its waiter renews it. Its
+    /// name has the resource's hash tag.
     pub fn place_key(&self, place: QueuePlace) -> Vec<u8> {
         [self.key_of(PLACE).as_slice(), b":", &place.to_hex()].concat()
     }
@@ -85,5 +84,5 @@ impl Resource {
 
 /// The prefix of queues' keys.
 pub(super) const QUEUE: &[u8] = b"quorlock:queue";
-/// The prefix of the keys that waiters with a place watch.
+/// The prefix of the keys of places in a queue.
 pub(super) const PLACE: &[u8] = b"quorlock:place";

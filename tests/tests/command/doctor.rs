@@ -178,7 +178,10 @@ fn denied_commands_are_reported_for_each_kind_of_lock() {
         ("several resources", "(EXISTS, MGET app:job)"),
         ("readers", "(EXISTS, MGET, APPEND, SETRANGE app:job; SET quorlock:want/{app:job}; TIME)"),
         ("permits", "MGET quorlock:seat:0/{app:job}"),
-        ("fair waiting", "(GET, SET quorlock:queue/{app:job}; GET, SET, DEL quorlock:place/{app:job}:000"),
+        (
+            "fair waiting",
+            "(ZADD, ZRANGE, ZREM, PEXPIRE, DEL quorlock:queue/{app:job}; SET, GET, DEL, PTTL, PEXPIRE",
+        ),
         ("fencing", "GET, SET quorlock:fence/{app:job}"),
         ("restart guard", "GET, SET quorlock:restart-guard; TIME"),
         ("wake-ups", "user lacks a permission (NOPERM)"),

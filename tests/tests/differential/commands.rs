@@ -27,10 +27,10 @@ pub(crate) const KEYS: [&[u8]; 20] = [
     b"count d",
     b"next",
     b"queue",
-    b"place 1111111111111111111111111111111111111111",
-    b"place 2222222222222222222222222222222222222222",
-    b"place 2222222222222222222222222222222222222223",
-    b"place aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    b"place 1",
+    b"place 2",
+    b"place 10",
+    b"place 3",
 ];
 pub(crate) const DATABASES: [u32; 3] = [0, 1, 15];
 

@@ -71,9 +71,11 @@ impl Pair {
         let site = Site { replication_id: self.master.replication_id().to_owned(), now: self.now };
         let mut before = vec![arguments(&[b"FLUSHALL"])];
         before.extend(made(&call.found, &site));
-        let keys = &call.keys;
+        // A waiter may change the life of another place.
+        let keys = [call.keys.as_slice(), &[b"place 2".to_vec()]].concat();
         let mut behind = vec![call.words.clone(), [&[b"MGET".to_vec()], keys.as_slice()].concat()];
         behind.extend(keys.iter().map(|key| arguments(&[b"PTTL", key])));
+        behind.push(arguments(&[b"ZRANGE", b"queue", b"0", b"-1", b"WITHSCORES"]));
         match call.able {
             Able::Fully if !call.found.is_ending() => self.ask(&[before, behind].concat(), call).is_some(),
             Able::Fully => {

@@ -7,10 +7,10 @@ use quorlock_sim::CommandKind::{
 use crate::commands::Arguments;
 use crate::found::Able;
 use crate::found_keys::{
-    COUNTER, Found, LOCK, MAIN, MAIN_QUEUE, MARK, MARKER, NEXT, OURS, QUEUE, SEAT, WAIT,
+    COUNTER, Found, LOCK, MAIN, MAIN_QUEUE, MARK, MARKER, NEXT, NEXT_PLACE, OURS, OWN_PLACE, QUEUE, SEAT,
+    WAIT,
 };
 use crate::kinds::{keys_of, sentinel_of};
-use crate::queue::{PLACES, bell};
 use crate::scripts::SCRIPTS;
 
 /// A call of a script, and what it finds.
@@ -277,11 +277,10 @@ fn of_seats(form: Form, text: &str, flags: &str, name: &str, calls: &mut Vec<Cal
 
 fn of_waiters(form: Form, (text, kind): (&str, CommandKind), flags: &str, name: &str, calls: &mut Vec<Call>) {
     for number in if kind == Enter { &["0", "7"][..] } else { &["0"] } {
-        let place = PLACES[0];
-        let mut keys: Vec<Vec<u8>> = ["c", &bell(place), "queue"].map(Vec::from).to_vec();
-        let mut values: Vec<Vec<u8>> = [OURS, "5000", place, "1000"].map(Vec::from).to_vec();
+        let mut keys: Vec<Vec<u8>> = ["c", "place 1", "queue"].map(Vec::from).to_vec();
+        let mut values: Vec<Vec<u8>> = [OURS, "5000", "1"].map(Vec::from).to_vec();
         if kind == Enter {
-            values.extend(["60", number, flags].map(Vec::from));
+            values.extend(["1000", "60", number, flags].map(Vec::from));
         }
         if flags.contains('f') {
             keys.push(b"count c".to_vec());
@@ -294,13 +293,19 @@ fn of_waiters(form: Form, (text, kind): (&str, CommandKind), flags: &str, name: 
         }
         let call = called(form, text, keys, &values);
         let call = Call { name: format!("{name} {number}"), ..call };
+        let is_main = form == Form::Plain && *number == "0";
         let queues = if form == Form::Plain { &QUEUE[..] } else { &QUEUE[..MAIN_QUEUE] };
         for (place, state) in queues.iter().enumerate() {
             let call = with(&call, "queue", state);
-            calls.extend(LOCK[..3].iter().map(|state| with(&call, "c", state)));
-            if form == Form::Plain && place < MAIN_QUEUE {
+            for next in NEXT_PLACE {
+                let call = with(&call, "place 2", next);
+                calls.extend(LOCK[..3].iter().map(|state| with(&call, "c", state)));
+            }
+            if is_main && place < MAIN_QUEUE {
+                let call = with(&call, "place 2", NEXT_PLACE[1]);
                 each(calls, &call);
                 calls.extend(LOCK[3..MAIN].iter().map(|state| with(&call, "c", state)));
+                calls.extend(OWN_PLACE.map(|state| with(&call, "place 1", state)));
             }
         }
         if flags == "-" && *number == "0" {

@@ -2,7 +2,6 @@
 
 use crate::commands::Arguments;
 use crate::kinds::sentinel_of;
-use crate::queue::{PLACES, WAITS};
 use crate::scripts::Site;
 
 /// The token of the calls, and that of another client.
@@ -100,43 +99,38 @@ pub(crate) const SEAT: [&str; 6] = [
     "RPUSH KEY x",
 ];
 
-/// A queue: the largest number, and the places. Each has a number, its end, the state of its turn
-/// (`w` for one that waits, `k` for one that knows), how long its turn is, and its name. Ours is the
-/// first one of all names.
-pub(crate) const QUEUE: [&str; 29] = [
+/// A queue: its members by their numbers, and the largest one. Our place is `1`.
+pub(crate) const QUEUE: [&str; 14] = [
     "",
-    "SET KEY QUEUED:1;1,+700,k,50,0 PX 9000",
-    "SET KEY QUEUED:1;1,+700,k,50,1 PX 9000",
-    "SET KEY QUEUED:2;1,+700,k,50,1;2,+700,w,50,0 PX 9000",
-    "SET KEY QUEUED:2;1,+700,k,50,0;2,+700,w,50,1 PX 9000",
-    "SET KEY QUEUED:2;1,-5,k,50,1;2,+700,w,50,0 PX 9000",
+    "ZADD KEY 1 1 1 ~",
+    "ZADD KEY 1 2 1 ~",
+    "ZADD KEY 1 2 2 1 2 ~",
+    "ZADD KEY 1 1 2 2 2 ~",
     // These are not combined with each state of the lock.
-    "SET KEY QUEUED:9 PX 900",
-    "SET KEY QUEUED:9",
-    "SET KEY QUEUED:1;1,+700,w,50,0 PX 9000",
-    "SET KEY QUEUED:1;1,+700,-5,50,0 PX 9000",
-    "SET KEY QUEUED:1;1,+700,+0,50,0 PX 9000",
-    "SET KEY QUEUED:1;1,+700,+30,99,0 PX 9000",
-    "SET KEY QUEUED:1;1,-5,k,50,0 PX 9000",
-    "SET KEY QUEUED:1;1,+700,w,50,1 PX 9000",
-    "SET KEY QUEUED:1;1,+700,+30,50,1 PX 9000",
-    "SET KEY QUEUED:1;1,+700,-5,50,1 PX 9000",
-    "SET KEY QUEUED:1;1,+700,-5,15,1 PX 9000",
-    "SET KEY QUEUED:1;1,+0,k,50,1 PX 9000",
-    "SET KEY QUEUED:1;1,+2000,k,50,1 PX 9000",
-    "SET KEY QUEUED:1;1,+2001,k,50,1 PX 9000",
-    "SET KEY QUEUED:7;7,+700,k,50,1;7,+700,w,50,3 PX 9000",
-    "SET KEY QUEUED:3;1,+700,k,50,1;2,-5,w,50,2;3,+700,w,50,0;4,-5,w,50,3 PX 9000",
-    "SET KEY QUEUED:4;1,+700,-5,50,0;2,+700,+30,50,1;3,+700,-9,20,2;4,+700,w,50,3 PX 9000",
-    "SET KEY QUEUED:3;1,+700,-5,50,1;2,+700,-5,50,2;3,+700,w,50,0 PX 9000",
-    "SET KEY QUEUED:9007199254740991;5,+700,k,50,1 PX 9000",
-    "SET KEY abc PX 9000",
-    "SET KEY zzzzzzzzzzzzzzzz PX 9000",
+    "ZADD KEY 9 ~",
+    "ZADD KEY 1 10 2 2 3 1 3 ~",
+    "ZADD KEY 7 1 7 2 7 ~",
+    "ZADD KEY 1 1",
+    "ZADD KEY 1 2",
+    "ZADD KEY 9007199254740990 2 9007199254740990 ~",
+    "ZADD KEY 9007199254740991 2 9007199254740991 ~",
+    "SET KEY x",
     "RPUSH KEY x",
-    "SET KEY QUEUED:5;5,+700,k,50,1 PX 1",
 ];
 /// How many of them are combined with each state of the lock.
-pub(crate) const MAIN_QUEUE: usize = 6;
+pub(crate) const MAIN_QUEUE: usize = 5;
+/// The keys of another place: how long its turn is.
+pub(crate) const NEXT_PLACE: [&str; 7] = [
+    "",
+    "SET KEY 50 PX 700",
+    "SET KEY 50 PX 1",
+    "SET KEY 50 PX 30",
+    "SET KEY 50",
+    "SET KEY abc PX 700",
+    "RPUSH KEY x",
+];
+/// The key of our own place.
+pub(crate) const OWN_PLACE: [&str; 3] = ["", "SET KEY 50 PX 700", "RPUSH KEY x"];
 
 /// The marker of the restart guard: its id, when it was written and from when the master votes,
 /// from now, and the numbers of the fleet.
@@ -206,24 +200,6 @@ fn meant(word: &str, key: &str, site: &Site) -> Vec<u8> {
     match word.split_once(':') {
         Some(("SHARED", all)) => return entries("", all),
         Some(("LONG", all)) => return entries(LONG, all),
-        Some(("QUEUED", all)) => {
-            let mut parts = all.split(';');
-            let largest: u64 = parts.next().unwrap().parse().unwrap();
-            let mut value = format!("{largest:016}");
-            for part in parts {
-                let [number, ends, state, long, name] = part.split(',').collect::<Vec<_>>()[..] else {
-                    panic!("{word}")
-                };
-                let (number, name): (u64, usize) = (number.parse().unwrap(), name.parse().unwrap());
-                let state = match state {
-                    "w" => WAITS,
-                    "k" => WAITS - 1,
-                    turn => instant(turn),
-                };
-                value += &format!("{number:016}{:016}{state:016}{long:0>3}:{}", instant(ends), PLACES[name]);
-            }
-            return value.into_bytes();
-        }
         Some(("MARKED", all)) => {
             let [since, seats, name] = all.split(',').collect::<Vec<_>>()[..] else { panic!("{word}") };
             let name = if name == "WAIT" { WAIT } else { name };

@@ -9,14 +9,7 @@ use crate::kinds::{call, life};
 use crate::scripts::{fleet, span};
 
 /// The places of the waiters, all for the same lock.
-pub(crate) const PLACES: [&str; 4] = [
-    "1111111111111111111111111111111111111111",
-    "2222222222222222222222222222222222222222",
-    "2222222222222222222222222222222222222223",
-    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-];
-/// The state of a place that waits for its turn.
-pub(crate) const WAITS: u64 = 9_007_199_254_740_991;
+const PLACES: [&str; 4] = ["1", "2", "10", "3"];
 
 /// How long places live: usually long enough for a queue to form.
 const LEASES: [&str; 6] = ["3", "20", "1000", "1000", "1000", "1000"];
@@ -28,17 +21,16 @@ fn place(random: &mut Random) -> &'static str {
     random.of(&PLACES)
 }
 
-/// The key that the waiter with a place watches.
-pub(crate) fn bell(place: &str) -> String {
-    format!("place {place}")
+fn key_of(place: &str) -> Vec<u8> {
+    format!("place {place}").into_bytes()
 }
 
 /// A call with which one of the waiters enters, stays or leaves.
 pub(crate) fn queue(random: &mut Random) -> Arguments {
     let place = place(random);
-    let mut keys = vec![b"c".to_vec(), bell(place).into(), b"queue".to_vec()];
+    let mut keys = vec![b"c".to_vec(), key_of(place), b"queue".to_vec()];
     let token = if random.one_in(4) { token(random).to_vec() } else { format!("token {place}").into_bytes() };
-    let mut values = vec![token, life(random), place.into(), random.of(&LEASES).into()];
+    let mut values = vec![token, life(random), place.into()];
     if random.one_in(3) {
         let kind = if random.one_in(4) { KeepLeaving } else { Leave };
         return call(random, kind, &keys, values);
@@ -59,26 +51,27 @@ pub(crate) fn queue(random: &mut Random) -> Arguments {
         keys.push(b"marker".to_vec());
         flags.push('g');
     }
-    values.extend([random.of(&TURNS).into(), random.of(&NUMBERS).into(), flags.into_bytes()]);
+    let numbers = [random.of(&LEASES), random.of(&TURNS), random.of(&NUMBERS)];
+    values.extend(numbers.map(Vec::from));
+    values.push(flags.into_bytes());
     if is_guarded {
         values.extend(arguments(&[span(random), fleet(random)]));
     }
     call(random, Enter, &keys, values)
 }
 
-/// Other clients delete a key of the queue, or replace it.
+/// Other clients delete a key of the queue, or replace it by another type.
 pub(crate) fn beside_queue(random: &mut Random) -> Arguments {
-    match random.below(9) {
+    let own = key_of(place(random));
+    match random.below(10) {
         0 => arguments(&[b"DEL", b"queue"]),
-        1 => {
-            let value = [&b"0000000000000007"[..], b"abc", b"zzzzzzzzzzzzzzzz", b"9007199254740991"];
-            arguments(&[b"SET", b"queue", random.of(&value)])
-        }
-        2 => arguments(&[b"RPUSH", b"queue", b"x"]),
-        3 => arguments(&[b"PEXPIRE", b"queue", random.of(&[&b"1"[..], b"5", b"1000"])]),
-        4 => arguments(&[b"PERSIST", random.of(&[&b"queue"[..], b"c"])]),
-        5 | 6 => arguments(&[b"DEL", b"c", b"queue", b"count c"]),
-        _ => arguments(&[b"DEL", b"c"]),
+        1 => arguments(&[b"SET", &own, random.of(&[&b"7"[..], b"abc", b"-3", b"1.5", b"inf", b"nan"])]),
+        2 => arguments(&[b"RPUSH", random.of(&[&b"queue"[..], b"place 1"]), b"x"]),
+        3 => arguments(&[b"PEXPIRE", &own, random.of(&[&b"1"[..], b"5", b"1000"])]),
+        4 => arguments(&[b"ZADD", b"queue", random.of(&[&b"1"[..], b"5", b"40"]), place(random).as_bytes()]),
+        5 => arguments(&[b"PERSIST", random.of(&[&b"queue"[..], b"place 1", b"c"])]),
+        6 | 7 => arguments(&[b"DEL", b"c", b"queue", b"count c", b"place 1", b"place 10"]),
+        _ => arguments(&[b"DEL", &own]),
     }
 }
 
@@ -93,16 +86,16 @@ pub(crate) fn queue_story(random: &mut Random) -> Vec<Arguments> {
 /// it, one of two.
 pub(crate) fn turns() -> Vec<(usize, Arguments)> {
     let of = |kind: CommandKind, place: &str, number: &str, flags: &str| {
-        let keys = vec![b"c".to_vec(), bell(place).into(), b"queue".to_vec()];
+        let keys = vec![b"c".to_vec(), key_of(place), b"queue".to_vec()];
         let token = format!("token {place}");
-        let mut values = arguments(&[token.as_bytes(), b"9000", place.as_bytes(), b"1000"]);
+        let mut values = arguments(&[token.as_bytes(), b"9000", place.as_bytes()]);
         if kind == Enter {
-            values.extend(arguments(&[b"50", number.as_bytes(), flags.as_bytes()]));
+            values.extend(arguments(&[b"1000", b"50", number.as_bytes(), flags.as_bytes()]));
         }
         let (text, _) = kind.script().unwrap();
         [arguments(&[b"EVAL", text.as_bytes(), keys.len().to_string().as_bytes()]), keys, values].concat()
     };
-    let [one, two, ..] = PLACES;
+    let (one, two) = ("1", "2");
     vec![
         (0, of(Enter, one, "0", "-")),
         (1, of(Enter, two, "0", "-")),

@@ -2,7 +2,6 @@
 
 use std::sync::Mutex;
 use std::thread::{scope, sleep};
-use std::time::SystemTime;
 
 use quorlock_core::{ConfigError, QueuePlace, Resource, Target};
 use quorlock_tests::Value;
@@ -13,9 +12,18 @@ fn key(of: impl Fn(&Resource) -> Vec<u8>) -> String {
     String::from_utf8(of(&Resource::new("job").unwrap())).unwrap()
 }
 
+/// The places in a master's queue.
+fn places_of(master: &RedisServer) -> Vec<Value> {
+    match master.command(&["ZREVRANGE", &key(Resource::queue_key), "0", "-1"]) {
+        // Behind them is the largest number.
+        Value::Array(places) => places.into_iter().skip(1).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// How many places there are in a master's queue.
 fn places(master: &RedisServer) -> usize {
-    master.places("job").len()
+    places_of(master).len()
 }
 
 /// Waits until this many places are in each queue.
@@ -28,13 +36,13 @@ fn queued(masters: &[RedisServer], expected: usize) {
 
 /// A waiter that has died: its place expires, because it is not renewed.
 fn die_waiting(master: &RedisServer, number: u8) {
-    let place = QueuePlace::from_bytes([number; QueuePlace::BYTES]).to_hex();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    let ends = (now + QueuePlace::LEASE).as_millis();
-    let (queue, is_new) = (key(Resource::queue_key), number == 1);
-    let largest = if is_new { format!("{:016}", 99) } else { String::new() };
-    let entry = format!("{number:016}{ends:016}9007199254740991050:{}", std::str::from_utf8(&place).unwrap());
-    assert!(!matches!(master.command(&["APPEND", &queue, &(largest + &entry)]), Value::Error(_)));
+    let place = QueuePlace::from_bytes([number; QueuePlace::BYTES]);
+    let digits = String::from_utf8(place.to_hex().to_vec()).unwrap();
+    let (number, lease) = (number.to_string(), QueuePlace::LEASE.as_millis().to_string());
+    let queue = key(Resource::queue_key);
+    assert_eq!(master.command(&["ZADD", &queue, &number, &digits]), Value::Int(1));
+    let own = key(|resource| resource.place_key(place));
+    assert!(master.command(&["SET", &own, &number, "PX", &lease]).is_ok());
 }
 
 pub(crate) fn fair_waiters_are_served_in_order_of_arrival(transport: &Transport) {
@@ -47,9 +55,8 @@ pub(crate) fn fair_waiters_are_served_in_order_of_arrival(transport: &Transport)
         for (number, locker) in lockers.iter().enumerate().skip(1) {
             let served = &served;
             // The holder's place is in a queue for a while, and must not be taken for a waiter's.
-            let before: Vec<_> = masters.iter().flat_map(|master| master.places("job")).collect();
-            let has_another =
-                |master: &RedisServer| master.places("job").iter().any(|place| !before.contains(place));
+            let before: Vec<_> = masters.iter().flat_map(places_of).collect();
+            let has_another = |master| places_of(master).iter().any(|place| !before.contains(place));
             scope.spawn(move || {
                 let guard = locker.lock("job").fair().fenced().wait().unwrap();
                 served.lock().unwrap().push((number, guard.fencing_token()));

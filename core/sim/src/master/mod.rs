@@ -23,7 +23,6 @@ mod keyspace;
 #[cfg(feature = "worlds")]
 mod migration;
 mod number;
-mod places;
 mod replicas;
 mod reply;
 mod scores;
@@ -47,7 +46,6 @@ pub use dialect::Dialect;
 pub use keep::Keep;
 #[cfg(feature = "worlds")]
 pub(crate) use migration::{KeyEnd, Migrant};
-pub use places::places;
 pub use replicas::Changes;
 pub use session::{ProtocolError, Session};
 #[cfg(feature = "worlds")]

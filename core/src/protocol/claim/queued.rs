@@ -12,7 +12,7 @@ use crate::wire::{Decimal, put_argument};
 pub(crate) struct QueuedClaim {
     /// The claim of the same lock, without the place.
     lock: Claim,
-    /// The keys of the place's bell and the queue.
+    /// The keys of the place and the queue.
     queue: Box<[u8]>,
     /// The counter's key, if the lock is fenced.
     counter: Box<[u8]>,
@@ -92,8 +92,8 @@ impl QueueArguments<'_> {
     }
 
     pub(crate) fn values(&self) -> u64 {
-        let more = if self.entering.is_some() { 3 } else { 0 };
-        4 + more + self.terms.values()
+        let more = if self.entering.is_some() { 4 } else { 0 };
+        3 + more + self.terms.values()
     }
 
     /// Appends all keys, then all values.
@@ -110,9 +110,9 @@ impl QueueArguments<'_> {
         claim.lock.put_token(out);
         put_argument(out, Decimal::new(self.life).as_bytes());
         put_argument(out, &claim.place.to_hex());
-        put_argument(out, Decimal::new(whole_millis(QueuePlace::LEASE)).as_bytes());
         if let Some(entering) = &self.entering {
-            for number in [whole_millis(entering.turn), entering.number.map_or(0, FencingToken::get)] {
+            let [lease, turn] = [QueuePlace::LEASE, entering.turn].map(whole_millis);
+            for number in [lease, turn, entering.number.map_or(0, FencingToken::get)] {
                 put_argument(out, Decimal::new(number).as_bytes());
             }
             put_argument(out, entering.flags(self.terms.are_of_marker()));

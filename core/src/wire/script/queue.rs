@@ -1,177 +1,114 @@
 //! Fair waiting: the scripts for an agreed order among processes.
 //!
-//! KEYS\[2\] is the waiter's own bell, and KEYS\[3\] the queue: a string with the largest number
-//! given so far, in 16 digits, and then an entry of 92 characters for each place, the smallest
-//! number first. An entry has the place's number, its end, the state of its turn (each in 16
-//! digits), how long its turn is (3 digits), a colon, and its name (40 digits). A place that has ended does
-//! not count, and is dropped where a script meets it.
+//! KEYS\[3\] is the queue, a sorted set of the names of places by their numbers. Its member `~`
+//! has the largest number given so far, and comes behind all others. KEYS\[2\] is the key of our
+//! own place: it lives as long as the place, and its value says how long the place's turn is. A
+//! place whose key has ended does not count, and is dropped where a script meets it. The keys of
+//! other places are not named: their names are our own key's prefix followed by the member.
 //!
 //! # Turns
 //!
 //! A master grants the lock to the first place only, so that place keeps all others waiting. Its
-//! waiter may be dead, or far away. So it is told when its turn comes, and the turn is short: once
-//! it is over the place keeps nobody waiting, until its waiter asks again. With each turn that a
-//! place loses, its next one is half as long.
-//!
-//! The state of a turn is its end, or one of two larger numbers. `waits` is that of a place that
-//! has not been told that it is first; with `knows` it has been told, or has asked, while another
-//! had the lock. Of two scripts that find the lock free and a first place that `knows`, one begins
-//! its turn: notifications may be lost.
-//!
-//! # Bells
+//! waiter may be dead, or far away. So when its turn comes, its key lives for no longer than the
+//! turn, until the waiter asks again. Then it has its former number again.
 //!
 //! Before Redis 7.2 a connection is only notified of keys that a script *named*, so a waiter cannot
-//! watch its entry. It watches its bell, a key that never exists: a script that tells the waiter
-//! sets that key, for a millisecond in case that it may not delete it, and deletes it again. So a
-//! release wakes one waiter. The other bells are not
-//! named: their names are our own bell's prefix followed by the name in the entry.
+//! watch the places before its own. It watches its own place: setting that key's expiry tells it of
+//! its turn. So a release wakes one waiter.
 
 use super::fleet::{check_marker, read_info, read_life};
 use super::guarded::WORK;
 use super::joined::script;
 use super::{KEEP, RELEASE, Script};
 
-/// Reads the queue into `value`. `wrong` is an error of that. ARGV\[3\] is our place, ARGV\[4\] how
-/// long a place lives, in milliseconds.
+/// Defines `bad`, and `head`, which answers the first place whose key has not ended, nil if there
+/// is none, or `?`; or nil and an error; and how long the turn of that place is, unless it is ours.
 ///
-/// Defines `first`, which returns where the first place before `last` is that keeps others waiting,
-/// or nil, and where the first one is that is alive; and `tell`. A clock that was set back leaves
-/// places with ends that are too far away: they count as ended.
-macro_rules! read_queue {
+/// It drops at most a hundred places: a queue may have any number of them, of clients that died.
+/// Then `?` says that more are left.
+macro_rules! define_head {
     () => {
         "\
-local waits, knows = 9007199254740991, 9007199254740990
-local call, queue, place, lease = redis.pcall, KEYS[3], ARGV[3], tonumber(ARGV[4])
+local call, queue, place = redis.pcall, KEYS[3], ARGV[3]
+local prefix, dropped = string.sub(KEYS[2], 1, -1 - #place)
 local function bad(reply) return type(reply) == 'table' and reply.err and reply end
-local clock, value = call('TIME'), call('GET', queue)
-local wrong = bad(clock) or bad(value)
-local now = wrong and 0 or clock[1] * 1000 + math.floor(clock[2] / 1000)
-if wrong or not value or #value % 92 ~= 16 then value = '0000000000000000' end
-local found = value
-local function number(at) return tonumber(string.sub(value, at, at + 15)) or 0 end
-local function name(at) return string.sub(value, at + 52, at + 91) end
-local function lives(at)
-  local ends = number(at + 16)
-  return ends > now and ends <= now + 2 * lease
-end
-local function sweep()
-  local last = 17
-  while last < #value and last < 9217 and not lives(last) do last = last + 92 end
-  value = string.sub(value, 1, 16) .. string.sub(value, last)
-  return last - 17
-end
-local function first(last)
-  local any
-  for at = 17, last - 92, 92 do
-    if lives(at) then
-      any = any or at
-      if number(at + 32) > now then return at, any end
-    end
+local function head()
+  for left = 100, 0, -1 do
+    local first = call('ZRANGE', queue, 0, 0)
+    if bad(first) then return nil, first end
+    first = first[1]
+    if first == '~' then return nil end
+    if not first or first == place then return first end
+    local turn = call('GET', prefix .. first)
+    if bad(turn) then return nil, turn end
+    if turn then return first, nil, turn end
+    if left == 0 then return '?' end
+    local done = call('ZREM', queue, first)
+    if bad(done) then return nil, done end
+    dropped = true
   end
-  return nil, any
 end
-local function next_turn(at)
-  local long = tonumber(string.sub(value, at + 48, at + 50)) or 1
-  return number(at + 32) > now and long or math.max(8, math.floor(long / 2))
-end
-local function tell(at, free)
-  local state, long = number(at + 32), next_turn(at)
-  if state ~= waits and not (free and (state == knows or state <= now)) then return end
-  state = string.format('%016.0f%03.0f', free and now + long or knows, long)
-  value = string.sub(value, 1, at + 31) .. state .. string.sub(value, at + 51)
-  local bell = string.sub(KEYS[2], 1, -1 - #place) .. name(at)
-  call('SET', bell, 1, 'PX', 1)
-  call('DEL', bell)
-end
-local at = string.find(value, ':' .. place, 17, true)
-at = at and at - 51
 "
     };
 }
 
 /// Enters the queue of KEYS\[1\], or stays in it; then sets KEYS\[1\] to the token ARGV\[1\] for
-/// ARGV\[2\] milliseconds if it is free and no place before ours keeps us waiting. Answers 1 or the
-/// number of the grant, or what is ahead: the digest of the next place before ours or of the
-/// holder's token, its remaining life, our number in the queue, and whether we are first.
+/// ARGV\[2\] milliseconds if it is free and no place is before ours. Answers 1 or the number of the
+/// grant, or what is ahead: the digest of the first place or of the holder's token, its remaining
+/// life, our number in the queue, and whether we are first.
 ///
 /// KEYS: the lock, the two of the queue, with the flag `f` the fencing counter, with `g` the
-/// restart guard's marker. ARGV: token, life, our place, how long it lives, how long its turn may
-/// be, the smallest number that it may have or 0, flags, with `g` the two numbers of the fleet.
-/// With `s` nothing is granted; a free lock is reported as `free`.
+/// restart guard's marker. ARGV: token, life, our place, how long it lives, how long its turn is,
+/// the smallest number that it may have or 0, flags, with `g` the two numbers of the fleet. With `s`
+/// nothing is granted; a free lock is reported as `free`.
 ///
 /// A new place gets the number ARGV\[6\], or if that is 0, one more than any place has had here. An
-/// existing place keeps its number, or is raised to ARGV\[6\]. With `x` it gets exactly ARGV\[6\]: a
-/// quorum has that number, and a larger one here would otherwise never be corrected. A grant leaves
-/// the place in the queue: if the grant is taken back, no other waiter has overtaken this one. A
-/// place that was told of its turn while ours had lost its own waits for another one.
+/// existing place keeps its number, or is raised to ARGV\[6\]; if it is then no longer the first,
+/// the new first one is notified. With `x` it gets exactly ARGV\[6\]: a quorum has that number, and
+/// a larger one here would otherwise never be corrected. A grant leaves the place in the queue: if
+/// the grant is taken back, no other waiter has overtaken this one.
 ///
-/// If a place keeps us waiting, it is told of its turn if it does not know yet. That is looked at
-/// only if we have been here before, or have dropped a place: otherwise nothing has changed.
+/// A renewal behind another place that finds the lock free begins that place's turn: its waiter may
+/// not have been told, or be dead. Whoever drops a place tells the new first one. The remaining life
+/// of the first place is only reported once its turn has begun: until then, that of a new place is.
 ///
-/// A master in quarantine keeps places, but grants nothing.
+/// The queue's expiry is set first, even if there is no queue yet: a user who may not set it is
+/// refused before anything is stored that would never expire. A queue whose numbers are used up is
+/// deleted: its waiters enter the next one with the numbers that they have. A master in quarantine
+/// keeps places, but grants nothing.
 pub const ENTER: Script = Script {
     number: 37,
     name: "enter",
     text: concat!(
-        read_queue!(),
+        define_head!(),
         "\
-if wrong then return wrong end
-local flags, given, long = ARGV[7], tonumber(ARGV[6]), tonumber(ARGV[5])
+local flags, given, was = ARGV[7], tonumber(ARGV[6])
 local function has(flag) return string.find(flags, flag, 1, true) end
-local mine, from = given
-if at then
-  mine, long = number(at), math.min(long, next_turn(at))
-  if mine < given or has('x') and mine > given and given > 0 then mine = given else from = at end
-  value = string.sub(value, 1, at - 1) .. string.sub(value, at + 92)
-elseif given == 0 then
-  mine = number(1) + 1
-end
-if not (mine < 9007199254740992) then
-  return redis.error_reply('ERR the numbers of the queue are used up')
-end
-local swept = sweep()
-if from then
-  from = math.max(17, from - swept)
-else
-  from = #value + 1
-  while from > 17 do
-    local other = number(from - 92)
-    if other < mine or other == mine and name(from - 92) < place then break end
-    from = from - 92
+local function whole(number) return string.format('%.0f', number) end
+local long = whole(10 * ARGV[4])
+local there = call('PEXPIRE', queue, long)
+if bad(there) then return there end
+local known = call('ZADD', queue, 'XX', 'INCR', 0, place)
+if bad(known) then return known end
+local number = known and tonumber(known) or given
+local moves = not known or number < given or number > given and given > 0 and has('x')
+if moves then
+  local largest = call('ZADD', queue, 'XX', 'INCR', 0, '~')
+  if bad(largest) then return largest end
+  largest = tonumber(largest or 0)
+  was, number = known and head(), given > 0 and given or largest + 1
+  if number >= 9007199254740992 then
+    if given == 0 then call('DEL', queue) end
+    return redis.error_reply('ERR the numbers of the queue are used up')
   end
+  local done = call('ZADD', queue, whole(number), place, whole(math.max(largest, number)), '~')
+  if bad(done) then return done end
+  done = there == 0 and call('PEXPIRE', queue, long)
+  if bad(done) then return done end
 end
-local head = first(from)
-local held, ahead, left, grants
-if head then
-  if at or swept > 0 then tell(head, not call('GET', KEYS[1])) end
-  local before = from - 92
-  while before > head and before > from - 9200 and not lives(before) do before = before - 92 end
-  value = string.sub(value, 1, before + 91) .. string.sub(value, from)
-  from = before + 92
-  if not lives(before) then before = head end
-  ahead, left = redis.sha1hex(name(before)), number(before + 16) - now
-else
-  held = call('GET', KEYS[1])
-  if bad(held) then return held end
-  if held then
-    ahead, left = redis.sha1hex(string.sub(held, 1, 64)), call('PTTL', KEYS[1])
-    if bad(left) then return left end
-  else
-    ahead, left, grants = 'free', 0, not has('s')
-  end
-end
-local entry = string.format('%016.0f%016.0f%016.0f%03.0f:', mine, now + lease, head and waits or knows, long)
-value = string.format('%016.0f', math.max(number(1), mine)) .. string.sub(value, 17, from - 1)
-  .. entry .. place .. string.sub(value, from)
-while grants and from + 92 < #value and number(from + 124) < knows do
-  from = from + 92
-  if number(from + 32) > now then
-    value = string.sub(value, 1, from + 31) .. string.format('%.0f', waits) .. string.sub(value, from + 48)
-  end
-end
-local done = call('SET', queue, value, 'PX', string.format('%.0f', 10 * lease))
+local done = call('SET', KEYS[2], ARGV[5], 'PX', ARGV[4])
 if bad(done) then return done end
-if not grants or has('g') then call('GET', KEYS[2]) end
+call('GET', KEYS[2])
 local floor = 0
 if has('g') then
 ",
@@ -179,7 +116,29 @@ if has('g') then
         "\
   floor = opens * 1024
 end
-if not grants then return {ahead, left, mine, head and 0 or 1} end
+local first, wrong, turn = head()
+if wrong then return wrong end
+if first and first ~= place then
+  local ends = tonumber(ARGV[4])
+  if turn and (known or dropped) then
+    local left, free = call('PTTL', prefix .. first), not call('GET', KEYS[1])
+    if bad(left) then return left end
+    if free then
+      ends = math.min(left, tonumber(turn) or 0)
+      if left > ends then call('PEXPIRE', prefix .. first, turn) end
+    elseif left > 0 and (was == place or dropped) then
+      call('PEXPIRE', prefix .. first, left)
+    end
+  end
+  return {redis.sha1hex(first), ends, number, 0}
+end
+local held = call('GET', KEYS[1])
+if bad(held) then return held end
+if held then
+  local left = call('PTTL', KEYS[1])
+  return bad(left) or {redis.sha1hex(string.sub(held, 1, 64)), left, number, 1}
+end
+if has('s') then return {'free', 0, number, 1} end
 local fence = 1
 if has('f') then
   local counter = call('GET', KEYS[4])
@@ -192,39 +151,42 @@ if has('f') then
   if fence > 9007199254740991 then
     return redis.error_reply('ERR the fencing counter is used up')
   end
-  done = call('SET', KEYS[4], string.format('%.0f', fence))
+  done = call('SET', KEYS[4], whole(fence))
   if bad(done) then return done end
 end
 done = call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return bad(done) or fence"
     ),
-    sha1_hex: "08a4628eaa89eeb9ace00364e58e04a4e9415aa7",
+    sha1_hex: "6fd1fbe307a031915e2885d2dccfcff2bba0cc28",
 };
 
-/// The end of a script that gives a lock up: removes its place, and tells the next one. A place
-/// ends by itself, so an error of that changes nothing.
+/// The end of a script that gives a lock up: removes its place, and tells the next one. If the lock
+/// is free, its turn begins.
+///
+/// A place ends on its own, so no error of that matters.
 const LEAVES: &str = concat!(
     "\nend\nlocal said = work()\n",
-    read_queue!(),
+    define_head!(),
     "\
-if wrong then return said end
-if at then value = string.sub(value, 1, at - 1) .. string.sub(value, at + 92) end
-sweep()
-local head, any = first(#value + 1)
-head = head or any
-if head then tell(head, not call('GET', KEYS[1])) end
-if value ~= found then call('SET', queue, value, 'PX', string.format('%.0f', 10 * lease)) end
+local was = said == 1 and place or head()
+call('ZREM', queue, place)
+call('DEL', KEYS[2])
+local first, wrong, turn = head()
+if turn and (was == place or dropped) then
+  local left = call('GET', KEYS[1]) and call('PTTL', prefix .. first) or turn
+  left = not bad(left) and tonumber(left)
+  if left and left > 0 then call('PEXPIRE', prefix .. first, left) end
+end
 return said"
 );
 
 /// The [`RELEASE`](super::RELEASE) of a lock that was waited for in the queue.
 ///
-/// KEYS: the lock, our bell, the queue. ARGV: token, a life that is not used, our place, how long a
-/// place lives.
+/// KEYS: the lock, our place, the queue. ARGV: token, a life that is not used, our place.
 pub const LEAVE: Script =
-    script!([WORK, RELEASE.text, LEAVES], 38, "leave", "7c4a45ff9dc1d940d710ad74a2beea7d5d0f6541");
+    script!([WORK, RELEASE.text, LEAVES], 38, "leave", "5a04df3172724ab76586df010d8a7235b423920c");
 
 /// The same for a release that keeps the key ([`KEEP`](super::KEEP)), for ARGV\[2\] milliseconds.
 /// The place of a holder would otherwise keep all others waiting as long as it lives.
 pub const KEEP_LEAVING: Script =
-    script!([WORK, KEEP.text, LEAVES], 50, "keep leaving", "b45d2d4e98a2aa7efd032e738bfd21c4c0f3a9da");
+    script!([WORK, KEEP.text, LEAVES], 50, "keep leaving", "2240fa41b38756e8e64d3197fefd88bcabf8ebe4");

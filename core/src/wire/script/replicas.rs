@@ -182,7 +182,7 @@ const HEAL_ALL_REPLICATED: Script = behind_check!(
     "64ad08970431047ebb7228fb4b9ad97a5c416b92"
 );
 const ENTER_REPLICATED: Script =
-    behind_check!(ENTER.text, 39, "enter replicated", "d5998ce21986347753f88d1a4c923ce4d65ab6f5");
+    behind_check!(ENTER.text, 39, "enter replicated", "4bce1fb04968471a0a8738f3586a1c0bc6fb678a");
 const KEEP_REPLICATED: Script =
     before_check!(KEEP.text, 48, "keep replicated", "740cf5fbc43e984d5fbd3c8f6badff13e5cc5698");
 const KEEP_ALL_REPLICATED: Script =
@@ -192,7 +192,7 @@ const KEEP_LEAVING_REPLICATED: Script = before_check!(
     KEEP_LEAVING.text,
     52,
     "keep leaving replicated",
-    "c5c205de4d5f9c0f5c3d8f6e3627d089d75fbb6e"
+    "c1f053c8b5b46db668c8e8933786b2641ac8f4a4"
 );
 
 /// Each voting script under the restart guard, with its replacement on a master with replicas.

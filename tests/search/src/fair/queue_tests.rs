@@ -39,8 +39,10 @@ fn call(server: &mut Server, client: u8, item: Item) -> String {
     let has_place = item.place > 0;
     let grants: &[u8] = if item.is_exact { b"x" } else { b"-" };
     let stays: &[u8] = if item.is_exact { b"sx" } else { b"s" };
-    let leaving = vec![token.clone(), b"2000".to_vec(), named, LEFT.to_string().into_bytes()];
-    let entering = |flags: &[u8]| [leaving.clone(), vec![b"50".to_vec(), number, flags.to_vec()]].concat();
+    let leaving = vec![token.clone(), b"2000".to_vec(), named];
+    let lease = LEFT.to_string().into_bytes();
+    let entering =
+        |flags: &[u8]| [leaving.clone(), vec![lease, b"50".to_vec(), number, flags.to_vec()]].concat();
     let lock = vec![key.clone()];
     let queued = vec![key, own, queue];
     let (script, keys, values): (&Script, _, _) = match item.does {

@@ -87,7 +87,7 @@ pub(super) fn kind(key: &[u8]) -> &'static str {
     match () {
         () if begins("fence") => "a fencing counter",
         () if begins("seat") => "a permit",
-        () if begins("queue") => "a queue",
+        () if ["queue", "place"].into_iter().any(begins) => "a queue",
         () if begins("want") => "a waiting writer",
         () => "a lock",
     }

@@ -129,13 +129,22 @@ pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
     need(Use::Readers, "APPEND", key, &["x"]);
     need(Use::Readers, "SETRANGE", key, &["1", "x"]);
     need(Use::Readers, "SET", &want, &["x", "PX", "1"]);
-    let bell = resource.place_key(QueuePlace::from_bytes([0; QueuePlace::BYTES]));
-    let [queue, bell] = [resource.queue_key(), bell].map(|key| master.key_of(&key).into_owned());
-    for key in [&queue, &bell] {
-        need(Use::FairWaiting, "GET", key, &[]);
-        need(Use::FairWaiting, "SET", key, &["x", "PX", "1"]);
+    let place = resource.place_key(QueuePlace::from_bytes([0; QueuePlace::BYTES]));
+    let [queue, place] = [resource.queue_key(), place].map(|key| master.key_of(&key).into_owned());
+    for (name, more) in [
+        ("ZADD", &["1", "x"][..]),
+        ("ZRANGE", &["0", "0"]),
+        ("ZREM", &["x"]),
+        ("PEXPIRE", &["1"]),
+        ("DEL", &[]),
+    ] {
+        need(Use::FairWaiting, name, &queue, more);
     }
-    need(Use::FairWaiting, "DEL", &bell, &[]);
+    for (name, more) in
+        [("SET", &["x", "PX", "1"][..]), ("GET", &[]), ("DEL", &[]), ("PTTL", &[]), ("PEXPIRE", &["1"])]
+    {
+        need(Use::FairWaiting, name, &place, more);
+    }
     for (of, key) in [(Use::Fencing, &fence[..]), (Use::RestartGuard, &marker[..])] {
         need(of, "GET", key, &[]);
         need(of, "SET", key, &["x"]);
@@ -153,7 +162,6 @@ pub(super) fn needs(master: &Endpoint, resource: &Resource) -> Vec<Need> {
         (Use::Locks, &["EVAL", script, "0"][..]),
         (Use::Locks, &["EVALSHA", digest, "0"]),
         (Use::Readers, &["TIME"]),
-        (Use::FairWaiting, &["TIME"]),
         (Use::RestartGuard, &["TIME"]),
         (Use::RestartGuard, &["INFO", "replication"]),
         (Use::WakeUps, &["CLIENT", "TRACKING", "ON", "NOLOOP"]),
@@ -267,7 +275,8 @@ return told";
 
 /// Sends the commands that change nothing.
 fn sent(master: &mut Conversation, needs: &[Need]) -> Result<Vec<Allowed>, Cause> {
-    const HARMLESS: [&[u8]; 8] = [b"GET", b"PTTL", b"EXISTS", b"MGET", b"EVAL", b"EVALSHA", b"TIME", b"INFO"];
+    const HARMLESS: [&[u8]; 9] =
+        [b"GET", b"PTTL", b"EXISTS", b"MGET", b"ZRANGE", b"EVAL", b"EVALSHA", b"TIME", b"INFO"];
     let is_harmless = |need: &&Need| need.command.first().is_some_and(|name| HARMLESS.contains(&&name[..]));
     let commands: Vec<_> = needs.iter().filter(is_harmless).map(|need| need.command.clone()).collect();
     let mut answers = master.ask_all(&commands)?.into_iter();

@@ -2,7 +2,9 @@
 
 use super::{Body, Given, NO_ARGUMENT};
 use crate::master::expiry::{Unit, end_from_now};
+use crate::master::keyspace::{Millis, Scores};
 use crate::master::reply::Failure;
+use crate::master::scores::add;
 
 impl<'b> Body<'_, 'b> {
     /// `unpack(KEYS, from, last)`
@@ -54,6 +56,40 @@ impl<'b> Body<'_, 'b> {
         let now = self.clock();
         self.call.master.expire_at(database, key, end, now);
         Ok(true)
+    }
+
+    /// `ZADD key XX INCR 0 member`: the score of a member, by a command that writes.
+    pub(super) fn score_by_write(&mut self, key: &[u8], member: &[u8]) -> Result<Option<f64>, Failure> {
+        self.may_write()?;
+        self.begin_write(key)?;
+        let scores = self.call.master.keyspace.scores(self.call.session.database, key, self.call.now)?;
+        Ok(scores.and_then(|scores| scores.get(member)).map(|score| *score as f64))
+    }
+
+    pub(super) fn scores(&mut self, key: &[u8]) -> Result<Option<&Scores>, Failure> {
+        self.read(&[key]);
+        self.call.master.keyspace.scores(self.call.session.database, key, self.call.now)
+    }
+
+    pub(super) fn zadd(&mut self, key: &[u8], scored: &[(Millis, &[u8])]) -> Result<(), Failure> {
+        self.may_write()?;
+        let scored = scored.iter().map(|(score, member)| (*score, member.to_vec()));
+        self.change_scores(key, |scores| add(scores, scored)).map(drop)
+    }
+
+    pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> Result<bool, Failure> {
+        let removed = self.change_scores(key, |scores| usize::from(scores.remove(member).is_some()))?;
+        Ok(removed > 0)
+    }
+
+    fn change_scores(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut Scores) -> usize,
+    ) -> Result<usize, Failure> {
+        self.begin_write(key)?;
+        let (database, now) = (self.call.session.database, self.call.now);
+        self.call.master.keyspace.change_scores(database, key, now, change)
     }
 
     /// A command that writes, whether or not it changes anything: memory is not checked any more.
