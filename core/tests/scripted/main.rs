@@ -12,6 +12,7 @@ mod determinism;
 mod extension;
 mod fair;
 mod fair_agreeing;
+mod fair_leaving;
 mod fencing;
 mod garbage;
 mod handing_over;

@@ -24,7 +24,7 @@ const TURN: Duration = Duration::from_secs(3);
 const LOOKS: Duration = Duration::from_millis(5);
 
 /// How the names of keys begin that count, and keep nobody out.
-const COUNTERS: [&[u8]; 2] = [b"quorlock:fence", b"quorlock:ticket"];
+const COUNTERS: [&[u8]; 2] = [b"quorlock:fence", b"quorlock:queue"];
 
 /// All requests that wait.
 #[derive(Debug, Default)]

@@ -33,6 +33,9 @@ impl Does {
 /// How long another waiter's place lives, if nothing depends on that: one lease.
 pub(super) const LEFT: u16 = 1_000;
 
+/// How long a turn is.
+pub(super) const TURN: u16 = 200;
+
 /// The answer of a master. Lives are in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Said {

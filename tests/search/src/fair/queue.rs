@@ -2,7 +2,7 @@
 //! a place.
 
 use super::book::TTL;
-use super::item::{Does, Item, LEFT, Said};
+use super::item::{Does, Item, LEFT, Said, TURN};
 use super::state::{HOLDER, Master};
 use super::{Fair, FairFlaw};
 
@@ -40,16 +40,21 @@ impl Master {
             Does::Undo | Does::Release => {
                 let is_ours = self.key.is_some_and(|key| (key.client, key.token) == (client, item.token));
                 let removes_all = flaw == Some(FairFlaw::UndoRemovesPlace) && item.clears();
-                if item.place > 0 || removes_all {
-                    let goes =
-                        |place: &Place| place.client == client && (removes_all || place.place == item.place);
+                let goes =
+                    |place: &Place| place.client == client && (removes_all || place.place == item.place);
+                let leaves = item.place > 0 || removes_all;
+                let was_first = self.queue.iter().next().is_some_and(|first| goes(&first));
+                if leaves {
                     self.queue = self.queue.filtered(|place| !goes(&place));
                 }
+                if is_ours {
+                    self.key = None;
+                }
+                if leaves && (is_ours || was_first) {
+                    self.begin_turn(now);
+                }
                 match self.key {
-                    Some(_) if is_ours => {
-                        self.key = None;
-                        Said::Yes
-                    }
+                    _ if is_ours => Said::Yes,
                     Some(key) if item.does == Does::Undo => Said::Held { left: left(key.until, now) },
                     _ => Said::No,
                 }
@@ -84,9 +89,13 @@ impl Master {
         self.queue.push(Place { number, client, place: item.place, until });
         let key = |place: &Place| (place.number, place.client, place.place);
         self.queue.as_mut_slice().sort_unstable_by_key(key);
-        let before = self.queue.iter().take_while(|place| !is_own(place)).last();
-        match (before, self.key) {
-            (Some(before), _) => Said::Behind { number, left: left(before.until, now) },
+        let first = self.queue.iter().next().filter(|place| !is_own(place));
+        match (first, self.key) {
+            (Some(_), _) => {
+                // A new waiter does not look whether the first one's turn has come.
+                let ends = if stood.is_some() { self.begin_turn(now) } else { None };
+                Said::Behind { number, left: ends.unwrap_or(LEFT) }
+            }
             (None, Some(key)) => Said::First { number, left: left(key.until, now) },
             (None, None) if item.does == Does::Stay => Said::Free { number },
             (None, None) => {
@@ -96,6 +105,14 @@ impl Master {
                 self.grant(client, item, now)
             }
         }
+    }
+
+    /// If the lock is free, the turn of the first place begins. Returns how long it lasts then.
+    fn begin_turn(&mut self, now: Option<u16>) -> Option<u16> {
+        let now = now.filter(|_| self.key.is_none())?;
+        let first = self.queue.as_mut_slice().first_mut()?;
+        first.until = first.until.min(now + TURN);
+        Some(first.until - now)
     }
 
     /// Ends expired places and locks.

@@ -8,7 +8,7 @@ use quorlock_core::{QueuePlace, Resource, Token};
 use quorlock_sim::{Command, Master as Server, Session};
 
 use super::Fair;
-use super::item::{Does, Item, LEFT, Said};
+use super::item::{Does, Item, LEFT, Said, TURN};
 use super::state::{Master, Shape, State};
 use crate::fair::state::Budgets;
 
@@ -40,9 +40,9 @@ fn call(server: &mut Server, client: u8, item: Item) -> String {
     let grants: &[u8] = if item.is_exact { b"x" } else { b"-" };
     let stays: &[u8] = if item.is_exact { b"sx" } else { b"s" };
     let leaving = vec![token.clone(), b"2000".to_vec(), named];
-    let lease = LEFT.to_string().into_bytes();
+    let [lease, turn] = [LEFT, TURN].map(|span| span.to_string().into_bytes());
     let entering =
-        |flags: &[u8]| [leaving.clone(), vec![lease, b"50".to_vec(), number, flags.to_vec()]].concat();
+        |flags: &[u8]| [leaving.clone(), vec![lease, turn, number, flags.to_vec()]].concat();
     let lock = vec![key.clone()];
     let queued = vec![key, own, queue];
     let (script, keys, values): (&Script, _, _) = match item.does {
