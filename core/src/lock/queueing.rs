@@ -19,7 +19,7 @@ use crate::protocol::{
 };
 use crate::time::Instant;
 
-/// The state of fair waiting. The place belongs to the callers of this process together: whoever
+/// The state of fair waiting. The place belongs to the callers of this process together: one that
 /// ends without the lock leaves it to the next one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Queueing {
@@ -243,7 +243,7 @@ impl Lock {
     /// When to ask again at the latest, if a master has told it of its turn, so that the turn is
     /// not lost there.
     pub(crate) fn turn_ends(&self, now: Instant) -> Option<Instant> {
-        let turn = self.base.queueing.as_ref()?.turn.unwrap_or(QueuePlace::LONGEST_TURN);
+        let turn = self.base.queueing.as_ref()?.turn.unwrap_or(QueuePlace::SHORTEST_TURN);
         Some(now + turn / 2)
     }
 }

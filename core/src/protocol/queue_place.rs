@@ -28,14 +28,15 @@ impl QueuePlace {
     /// The longest time for which a place that is first keeps the others waiting while the lock is
     /// free. Longer: a client far away, or one that has died, leaves the lock idle for longer.
     /// Shorter: a client that is as far away only gets the lock if it asks while it is free.
-    pub(crate) const LONGEST_TURN: Duration = Duration::from_millis(200);
+    const LONGEST_TURN: Duration = Duration::from_millis(200);
 
-    /// The shortest one: a busy machine may let a process wait for some ten milliseconds.
-    const SHORTEST_TURN: Duration = Duration::from_millis(50);
+    /// The shortest one, also for a waiter that has yet to time its masters' answers. Longer: a
+    /// client that has died costs more. Shorter: a busy machine lets a process wait for as long.
+    pub(crate) const SHORTEST_TURN: Duration = Duration::from_millis(50);
 
     /// How long the turn of a place is whose waiter has just had the answers of a quorum within
-    /// `round`: from the notification to the next request takes as long, unless the machine or the
-    /// network is slower then.
+    /// `round`. From the notification to its next request passes about as much time, and more if
+    /// the machine or the network is slower then.
     pub(crate) fn turn_after(round: Duration) -> Duration {
         (4 * round).clamp(Self::SHORTEST_TURN, Self::LONGEST_TURN)
     }

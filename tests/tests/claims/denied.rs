@@ -204,8 +204,8 @@ fn a_command_that_is_denied_is_reported_or_changes_nothing_and_no_key_stays_with
     ];
     assert_eq!(hidden, BTreeSet::from(harmless));
     // An acquisition reads its counters with GET if it may not use MGET. An extension finds its own
-    // entry. The marker is there. In none of these states are the numbers of a queue used up, does a
-    // place end behind a lock that another client holds, or is our own lock kept already.
+    // entry. The marker is there. In none of these states are the numbers of a queue used up, does
+    // a place end behind a lock that another client holds, or is our own lock kept already.
     let needless = [call(AcquireAll, "MGET"), call(ExtendAll, "APPEND"), call(Attend, "SET")];
     let of_queues =
         [(Enter, "DEL"), (Leave, "PEXPIRE"), (Leave, "PTTL"), (KeepLeaving, "DEL"), (KeepLeaving, "PTTL")];

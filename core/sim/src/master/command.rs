@@ -78,7 +78,8 @@ pub enum CommandKind {
     Enter,
     /// The script that leaves the queue of a lock and releases the lock.
     Leave,
-    /// The script that leaves the queue of a lock and releases the lock, whose key stays for a while.
+    /// The script that leaves the queue of a lock and releases the lock, whose key stays for a
+    /// while.
     KeepLeaving,
     /// The script that restores the key of a lock on a master with replicas.
     Heal,

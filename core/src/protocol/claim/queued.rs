@@ -50,7 +50,7 @@ impl QueuedClaim {
             Action::Acquire | Action::Stay => Some(Entering {
                 acquires,
                 counts: acquires && self.lock.is_fenced(),
-                turn: request.turn.unwrap_or(QueuePlace::LONGEST_TURN),
+                turn: request.turn.unwrap_or(QueuePlace::SHORTEST_TURN),
                 number: request.fence,
                 is_exact: request.insists,
             }),

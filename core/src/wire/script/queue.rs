@@ -59,8 +59,8 @@ end
 ///
 /// KEYS: the lock, the two of the queue, with the flag `f` the fencing counter, with `g` the
 /// restart guard's marker. ARGV: token, life, our place, how long it lives, how long its turn is,
-/// the smallest number that it may have or 0, flags, with `g` the two numbers of the fleet. With `s`
-/// nothing is granted; a free lock is reported as `free`.
+/// the smallest number that it may have or 0, flags, with `g` the two numbers of the fleet. With
+/// `s` nothing is granted; a free lock is reported as `free`.
 ///
 /// A new place gets the number ARGV\[6\], or if that is 0, one more than any place has had here. An
 /// existing place keeps its number, or is raised to ARGV\[6\]; if it is then no longer the first,
@@ -69,8 +69,9 @@ end
 /// the grant is taken back, no other waiter has overtaken this one.
 ///
 /// A renewal behind another place that finds the lock free begins that place's turn: its waiter may
-/// not have been told, or be dead. Whoever drops a place tells the new first one. The remaining life
-/// of the first place is only reported once its turn has begun: until then, that of a new place is.
+/// not have been told, or be dead. A script that drops a place tells the new first one. The
+/// remaining life of the first place is only reported once its turn has begun: until then, that of
+/// a new place is.
 ///
 /// The queue's expiry is set first, even if there is no queue yet: a user who may not set it is
 /// refused before anything is stored that would never expire. A queue whose numbers are used up is

@@ -41,8 +41,7 @@ fn call(server: &mut Server, client: u8, item: Item) -> String {
     let stays: &[u8] = if item.is_exact { b"sx" } else { b"s" };
     let leaving = vec![token.clone(), b"2000".to_vec(), named];
     let [lease, turn] = [LEFT, TURN].map(|span| span.to_string().into_bytes());
-    let entering =
-        |flags: &[u8]| [leaving.clone(), vec![lease, turn, number, flags.to_vec()]].concat();
+    let entering = |flags: &[u8]| [leaving.clone(), vec![lease, turn, number, flags.to_vec()]].concat();
     let lock = vec![key.clone()];
     let queued = vec![key, own, queue];
     let (script, keys, values): (&Script, _, _) = match item.does {

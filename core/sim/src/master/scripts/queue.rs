@@ -132,8 +132,8 @@ impl Body<'_, '_> {
         self.number(fence)
     }
 
-    /// A waiter behind the first place looks whether that place's turn has come. Returns how long it
-    /// lasts then.
+    /// A waiter behind the first place looks whether that place's turn has come. Returns how long
+    /// it lasts then.
     fn tell_behind(&mut self, head: &Head, is_new: bool) -> Result<Option<f64>, Failure> {
         let Some(turn) = &head.turn else { return Ok(None) };
         let key = self.key_of_place(&head.place)?;
