@@ -135,7 +135,7 @@ impl Connection {
     }
 
     /// Drops requests that would acquire a claim, or enter its place into a queue: all attempts of
-    /// a lock have the same place.
+    /// a wait have the same place.
     fn forget_queued(&mut self, claim: &Claim, answers: &mut Answers) {
         let is_of = |queued: &Queued| {
             let enters = matches!(queued.request.action, Action::Acquire | Action::Stay);

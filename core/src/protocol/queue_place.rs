@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::{Resource, Token};
 
-/// A waiter's place in the queues that the masters keep for one resource: 20 random bytes, new for
-/// each wait and the same in all its attempts. Each attempt has its own token.
+/// A waiter's place in the queues that the masters keep for one resource: 20 random bytes, the
+/// same in all attempts of a wait, and of the next caller that goes on with it. Each attempt has
+/// its own token.
 ///
 /// It is not secret: it neither proves that a lock is held nor releases one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

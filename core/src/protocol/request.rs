@@ -232,7 +232,7 @@ pub enum Answer {
     },
 }
 
-/// What a place in the queue waits for: the next place before it, or the key.
+/// What a place in the queue waits for: the first place, or the key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ahead {
     /// The fingerprint of the place, or of the holder's token.
