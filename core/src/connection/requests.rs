@@ -135,10 +135,14 @@ impl Connection {
     }
 
     /// Drops requests that would acquire a claim, or enter its place into a queue: all attempts of
-    /// a wait have the same place.
+    /// a wait have the same place. An acquisition with another token may still be counted if it has
+    /// not been taken back, and the place is removed behind it.
     fn forget_queued(&mut self, claim: &Claim, answers: &mut Answers) {
         let is_of = |queued: &Queued| {
-            let enters = matches!(queued.request.action, Action::Acquire | Action::Stay);
+            let enters = match queued.request.action {
+                Action::Acquire => queued.undo.is_some() || queued.request.claim.token() == claim.token(),
+                action => action == Action::Stay,
+            };
             enters && queued.request.claim.is_of_same(claim)
         };
         while let Some(place) = self.queued.iter().position(is_of) {

@@ -149,7 +149,8 @@ impl Connection {
             copies().for_each(|key| answers.tell(self.id, News::ChangedByUs(key)));
         }
         // The place is removed whether or not the lock was held.
-        let leaves = request.action == Action::Release && request.claim.as_queued().is_some();
+        let leaves =
+            matches!(request.action, Action::Release | Action::Keep) && request.claim.as_queued().is_some();
         if leaves && matches!(answer, Answer::Yes | Answer::No) {
             copies().for_each(|key| answers.tell(self.id, News::LeftByUs(key)));
         }

@@ -341,7 +341,7 @@ impl Lock {
                 _ => false,
             };
             if is_asked {
-                queueing.note(master, answer, effects.config.quorum, effects.now);
+                queueing.note(master, answer, effects.config, effects.now);
             }
         }
         let cx = &mut Context { base: &mut self.base, keys, effects };

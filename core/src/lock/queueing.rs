@@ -15,7 +15,7 @@ use super::clearing::Clearing;
 use super::context::Context;
 use super::{Effects, Lock, Phase, Report, Stage};
 use crate::protocol::{
-    Action, Answer, Claim, Fate, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request,
+    Action, Answer, Claim, Config, Fate, FencingToken, MasterId, MasterSet, QueuePlace, Quorum, Request,
 };
 use crate::time::Instant;
 
@@ -44,12 +44,16 @@ pub(crate) struct Queueing {
     added: MasterSet,
     /// Masters that have answered since all were last asked.
     answered: MasterSet,
+    /// Of these, the ones that will not notify when its turn comes.
+    silent: MasterSet,
+    /// Masters that have the place without the turn that fits it.
+    uninformed: MasterSet,
     /// When all were last asked.
     asked_at: Instant,
     /// How long the place's turn may be, once the answers of a quorum have been timed.
     turn: Option<Duration>,
-    /// Once its lock has ended: the last request for the lock, and the masters that may have
-    /// granted it.
+    /// From the end of its lock to the first request of the next one: the last request for the
+    /// former lock, and the masters that may have granted that.
     left: Option<(Request, MasterSet)>,
     /// Masters on which it is first, and waits only for the key.
     first: MasterSet,
@@ -69,8 +73,8 @@ impl Queueing {
 
     /// Takes back only what its last caller may have been granted.
     fn pass_on(&mut self, effects: &mut Effects<'_>) {
-        if let Some((request, reached)) = self.left.take() {
-            effects.order(reached, request.without_place());
+        if let Some((request, reached)) = &mut self.left {
+            effects.order(std::mem::take(reached), request.clone().without_place());
         }
         self.raised = MasterSet::EMPTY;
     }
@@ -79,9 +83,11 @@ impl Queueing {
     fn asks_all(&mut self, all: MasterSet, now: Instant) {
         self.added = all.without(self.placed);
         (self.placed, self.answered, self.asked_at) = (all, MasterSet::EMPTY, now);
+        self.uninformed = if self.turn.is_none() { all } else { MasterSet::EMPTY };
+        self.left = None;
     }
 
-    pub(super) fn note(&mut self, master: MasterId, answer: Answer, quorum: Quorum, now: Instant) {
+    pub(super) fn note(&mut self, master: MasterId, answer: Answer, config: &Config, now: Instant) {
         match answer {
             Answer::Failed { fate: Fate::NotSent, cause, .. } if !cause.is_no_vote_yet() => {
                 if self.added.contains(master) {
@@ -91,10 +97,7 @@ impl Queueing {
             _ => self.added.remove(master),
         }
         if may_have_place(answer) {
-            self.answered.insert(master);
-            if self.answered.iter().count() == quorum.needed() {
-                self.turn = Some(QueuePlace::turn_after(now.since(self.asked_at)));
-            }
+            self.hear_from(master, answer, config, now);
         }
         let Answer::Queued { number, is_first, .. } = answer else { return };
         if Some(number) > self.number && !self.is_settled {
@@ -112,6 +115,30 @@ impl Queueing {
         } else {
             self.first.remove(master);
         }
+    }
+
+    /// Once a quorum has answered, it is known how long a turn must be for this waiter. One that is
+    /// not notified of its turn finds it when it asks the next time.
+    fn hear_from(&mut self, master: MasterId, answer: Answer, config: &Config, now: Instant) {
+        if matches!(answer, Answer::Queued { watched: false, .. }) {
+            self.silent.insert(master);
+        } else {
+            self.silent.remove(master);
+        }
+        let (before, needed) = (self.answered.iter().count(), config.quorum.needed());
+        self.answered.insert(master);
+        let answered = self.answered.iter().count();
+        if before < needed && answered == needed {
+            let is_told = self.answered.without(self.silent).iter().count() >= needed;
+            let asks_within = if is_told { Duration::ZERO } else { *config.retry_delay.end() };
+            self.turn = Some(QueuePlace::turn_after(now.since(self.asked_at), asks_within));
+        }
+    }
+
+    /// Masters that have answered, but have the place without the turn that fits it.
+    fn to_inform(&self) -> MasterSet {
+        let needs_more = self.turn.is_some_and(|turn| turn > QueuePlace::SHORTEST_TURN);
+        if needs_more { self.answered.intersection(self.uninformed) } else { MasterSet::EMPTY }
     }
 }
 
@@ -146,6 +173,11 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
     }
 
+    /// When all masters were last asked to keep its place.
+    pub(crate) fn queued_at(&self) -> Option<Instant> {
+        Some(self.base.queueing.as_ref()?.asked_at)
+    }
+
     /// Whether a quorum of masters has answered since all were last asked to keep its place, if as
     /// many as `outstanding` still answer.
     pub(crate) fn keeps_its_place(&self, outstanding: usize, quorum: Quorum) -> bool {
@@ -154,14 +186,17 @@ impl Lock {
     }
 
     /// After a lost round: masters that have the place with another number than the one that
-    /// counts, or have not reported one, get that number.
+    /// counts, or have not reported one, get that number; and those that have it without its turn
+    /// get that.
     pub(crate) fn agree_on_number(&mut self, effects: &mut Effects<'_>) {
         let quorum = effects.config.quorum;
         let Some(queueing) = &mut self.base.queueing else { return };
         queueing.is_settled |= queueing.agreed.iter().count() >= quorum.needed();
         let behind = queueing.answered.without(queueing.agreed).without(queueing.raised);
         behind.iter().for_each(|master| queueing.raised.insert(master));
-        self.order_stay(behind, effects);
+        let uninformed = queueing.to_inform();
+        queueing.uninformed = queueing.uninformed.without(uninformed);
+        self.stay_on(behind.with(uninformed), effects);
     }
 
     /// On these masters the key is free now. A lost round that only waits for its last answers ends
@@ -180,10 +215,11 @@ impl Lock {
         if let Some(queueing) = &mut self.base.queueing {
             queueing.asks_all(all, effects.now);
         }
-        self.order_stay(all, effects);
+        self.stay_on(all, effects);
     }
 
-    fn order_stay(&mut self, to: MasterSet, effects: &mut Effects<'_>) {
+    /// Keeps its place on these masters.
+    pub(crate) fn stay_on(&mut self, to: MasterSet, effects: &mut Effects<'_>) {
         let Self { base, stage: Stage::Asked(keys, Phase::Clearing(clearing)) } = self else { return };
         let Some(queueing) = base.queueing.as_ref().filter(|queueing| queueing.place.is_some()) else {
             return;

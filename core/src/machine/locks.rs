@@ -216,11 +216,15 @@ impl<E: Entropy> Machine<E> {
         }
     }
 
-    /// A lock that wants to wait fairly goes on with the place of the one before it.
+    /// A lock that wants to wait fairly goes on with the place of the one before it. Another one
+    /// asks only after what that one may have been granted is taken back.
     fn inherit(&mut self, id: LockId, let_go: &mut LetGo, now: Instant) {
         let Some(Slot { task: Task::Lock(lock), .. }) = self.locks.get_mut(id) else { return };
-        if let Some(place) = let_go.place.take_if(|_| lock.is_fair()) {
+        let Some(place) = let_go.place.take() else { return };
+        if lock.is_fair() {
             lock.go_on_with(place, &mut effects!(self, now));
+        } else {
+            place.end(&mut effects!(self, now));
         }
     }
 

@@ -74,6 +74,10 @@ impl MasterSet {
         Self(self.0 | others.0)
     }
 
+    pub(crate) fn intersection(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
+
     pub(crate) fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }

@@ -27,8 +27,9 @@ impl QueuePlace {
     pub(crate) const RENEWED_EACH: Duration = Duration::from_nanos(1_000_000_000 / 3);
 
     /// The longest time for which a place that is first keeps the others waiting while the lock is
-    /// free. Longer: a client far away, or one that has died, leaves the lock idle for longer.
-    /// Shorter: a client that is as far away only gets the lock if it asks while it is free.
+    /// free, if its waiter is notified. Longer: a client far away, or one that has died, leaves the
+    /// lock idle for longer. Shorter: a client that is as far away only gets the lock if it asks
+    /// while it is free.
     const LONGEST_TURN: Duration = Duration::from_millis(200);
 
     /// The shortest one, also for a waiter that has yet to time its masters' answers. Longer: a
@@ -37,9 +38,11 @@ impl QueuePlace {
 
     /// How long the turn of a place is whose waiter has just had the answers of a quorum within
     /// `round`. From the notification to its next request passes about as much time, and more if
-    /// the machine or the network is slower then.
-    pub(crate) fn turn_after(round: Duration) -> Duration {
-        (4 * round).clamp(Self::SHORTEST_TURN, Self::LONGEST_TURN)
+    /// the machine or the network is slower then. A waiter that is not notified asks again
+    /// `asks_within` of its last request, or when it renews the place.
+    pub(crate) fn turn_after(round: Duration, asks_within: Duration) -> Duration {
+        let told = (4 * round).clamp(Self::SHORTEST_TURN, Self::LONGEST_TURN);
+        told + asks_within.min(Self::RENEWED_EACH)
     }
 
     /// Creates a place from random bytes.

@@ -83,7 +83,12 @@ impl Bid {
         if self.renews_at.is_none_or(|at| now < at) {
             return;
         }
-        if lock.keeps_its_place(0, effects.config.quorum) {
+        let renews_all_at = lock.queued_at().map_or(now, |at| at + QueuePlace::RENEWED_EACH);
+        if now < renews_all_at {
+            // It was told of its turn, but by too few masters.
+            lock.stay_on(self.masters.free(), effects);
+            self.renews_at = Some(renews_all_at);
+        } else if lock.keeps_its_place(0, effects.config.quorum) {
             lock.stay(effects);
             self.renews_at = Some(now + QueuePlace::RENEWED_EACH);
         } else {
@@ -92,7 +97,8 @@ impl Bid {
     }
 
     fn leave_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
-        self.renews_at = None;
+        // If it waits for sharers from now on, it needs a new mark at once.
+        (self.renews_at, self.wished_at) = (None, None);
         lock.leave_queue(effects);
         // What was ahead in the queue no longer keeps it waiting.
         self.masters = Masters::unknown(effects.config.masters.len());

@@ -13,6 +13,7 @@ mod extension;
 mod fair;
 mod fair_agreeing;
 mod fair_leaving;
+mod fair_turns;
 mod fencing;
 mod garbage;
 mod handing_over;

@@ -35,6 +35,16 @@ fn a_release_removes_all_unsent_requests_of_its_place_and_is_sent() {
 }
 
 #[test]
+fn a_lock_that_leaves_the_queue_with_another_token_keeps_its_unsent_acquisition() {
+    let mut alone = Alone::greeting(one());
+    alone.ask(Action::Acquire, 1);
+    alone.ask(Action::Stay, 1);
+    alone.ask(Action::Release, 2);
+    let left = alone.connection.queued.iter().map(|queued| queued.request.action);
+    assert!(left.eq([Action::Acquire, Action::Release]));
+}
+
+#[test]
 fn a_release_forgets_no_request_for_another_place() {
     let mut alone = Alone::greeting(one());
     alone.ask(Action::Acquire, 1);

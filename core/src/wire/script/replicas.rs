@@ -182,7 +182,7 @@ const HEAL_ALL_REPLICATED: Script = behind_check!(
     "64ad08970431047ebb7228fb4b9ad97a5c416b92"
 );
 const ENTER_REPLICATED: Script =
-    behind_check!(ENTER.text, 39, "enter replicated", "4bce1fb04968471a0a8738f3586a1c0bc6fb678a");
+    behind_check!(ENTER.text, 39, "enter replicated", "8839d4a3896a92b3abeb731418e65d4064431279");
 const KEEP_REPLICATED: Script =
     before_check!(KEEP.text, 48, "keep replicated", "740cf5fbc43e984d5fbd3c8f6badff13e5cc5698");
 const KEEP_ALL_REPLICATED: Script =

@@ -107,6 +107,7 @@ impl Body<'_, '_> {
         if let Some(head) = self.head(&mut dropped)?.filter(|head| head.place != place) {
             let is_looked_at = known.is_some() || dropped;
             let ends = if is_looked_at { self.tell_behind(&head, was_first || dropped)? } else { None };
+            let lives = if head.place == b"?" { 1.0 } else { lives };
             let whole = sha1_smol::Sha1::from(&head.place).digest().to_string();
             return self.queued(whole.as_bytes(), lua_integer(ends.unwrap_or(lives)), number, false);
         }
