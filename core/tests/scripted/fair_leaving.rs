@@ -1,6 +1,6 @@
 //! What becomes of a place in the queues of the masters when its caller is done with it.
 
-use quorlock_core::{Acquire, LockId, Resumption};
+use quorlock_core::{Acquire, AcquireError, Event, LockId, Resumption};
 
 use super::fair::{fair, granted, places, processes};
 use super::sharing::read;
@@ -157,4 +157,18 @@ fn the_mark_of_a_writer_ends_when_it_waits_in_the_queue() {
     assert_eq!(granted(&mut world), [1]);
     take(&mut world, 1, writer);
     world.cancel(reader);
+}
+
+#[test]
+fn callers_that_can_draw_no_token_leave_the_place_that_they_go_on_with() {
+    let (mut world, _held, waits) = one_waits();
+    world.acquire_by(1, &fair());
+    world.nodes[1].has_no_entropy.set(true);
+    world.nodes[1].machine.cancel(waits, world.now);
+    world.drain(1);
+    world.pass(ms(10));
+    let told = world.next_event_of(1);
+    assert!(matches!(told, Event::NotAcquired { error: AcquireError::NoEntropy, .. }), "{told:?}");
+    let left: Vec<_> = (0..3).map(|master| places(&world, master)).collect();
+    assert_eq!(left, [1; 3], "the holder's");
 }

@@ -112,7 +112,7 @@ fn debug_of_an_output_shows_neither_tokens_nor_passwords() {
     let masters = ["redis://user:hunter2@a:6379"];
     let config = quorlock_core::Config::new(masters).unwrap();
     let (now, id) = (quorlock_core::Instant::ORIGIN, config.master_ids().next().unwrap());
-    let mut machine = quorlock_core::Machine::new(config, Seeded(1), now);
+    let mut machine = quorlock_core::Machine::new(config, Seeded::new(1), now);
     let quorlock_core::Output::Connect { generation, .. } = machine.poll_output() else { panic!() };
     machine.connected(id, generation, now);
     let output = machine.poll_output();

@@ -45,6 +45,25 @@ fn a_lock_that_leaves_the_queue_with_another_token_keeps_its_unsent_acquisition(
 }
 
 #[test]
+fn local_waiters_are_told_of_each_request_that_may_have_removed_a_place() {
+    for (action, answer, is_told) in [
+        (Action::Release, Answer::Yes, true),
+        (Action::Release, Answer::No, true),
+        (Action::Keep, Answer::Yes, true),
+        (Action::Keep, Answer::No, true),
+        (Action::Keep, Answer::Failed { cause: Cause::Closed, fate: Fate::NotSent, stale: false }, false),
+        (Action::Stay, Answer::Yes, false),
+        (Action::Extend, Answer::Yes, false),
+    ] {
+        let mut alone = Alone::ready(one());
+        alone.connection.tell_own_changes(&of_place(action, 1), answer, &mut alone.answers);
+        let told = std::iter::from_fn(|| alone.answers.next());
+        let left = told.filter(|(_, told)| matches!(told, Upward::News(News::LeftByUs(_)))).count();
+        assert_eq!(left > 0, is_told, "{action:?}, {answer:?}");
+    }
+}
+
+#[test]
 fn a_release_forgets_no_request_for_another_place() {
     let mut alone = Alone::greeting(one());
     alone.ask(Action::Acquire, 1);

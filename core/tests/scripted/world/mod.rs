@@ -3,7 +3,9 @@
 pub mod master;
 mod network;
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
 use std::time::Duration;
 
 pub use master::{Flow, Master, Reach, wall_clock};
@@ -19,15 +21,28 @@ pub const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Repeatable random bytes.
+/// Repeatable random bytes, until there are no more.
 #[derive(Clone, Debug)]
-pub struct Seeded(pub u64);
+pub struct Seeded {
+    state: u64,
+    is_empty: Rc<Cell<bool>>,
+}
+
+impl Seeded {
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed, is_empty: Rc::default() }
+    }
+}
 
 impl Entropy for Seeded {
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyFailed> {
+        if self.is_empty.get() {
+            return Err(EntropyFailed);
+        }
         for byte in bytes {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            *byte = (self.0 >> 33).to_le_bytes()[0];
+            self.state =
+                self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = (self.state >> 33).to_le_bytes()[0];
         }
         Ok(())
     }
@@ -55,6 +70,8 @@ struct Link {
 #[derive(Clone)]
 pub struct Node {
     pub machine: Machine<Seeded>,
+    /// Whether it can draw no more tokens.
+    pub has_no_entropy: Rc<Cell<bool>>,
     /// All connections to each master, oldest first.
     links: Vec<Vec<Link>>,
     pub events: VecDeque<(Instant, Event)>,
@@ -148,8 +165,10 @@ impl World {
 
     pub fn add_node(&mut self, config: Config, seed: u64) {
         let masters = self.masters.len();
+        let entropy = Seeded::new(seed);
         self.nodes.push(Node {
-            machine: Machine::new(config, Seeded(seed), self.now),
+            has_no_entropy: Rc::clone(&entropy.is_empty),
+            machine: Machine::new(config, entropy, self.now),
             links: vec![Vec::new(); masters],
             events: VecDeque::new(),
             wake: None,
