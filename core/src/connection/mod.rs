@@ -17,6 +17,7 @@ mod info;
 mod life;
 mod memory;
 mod pushes;
+mod queues;
 mod replies;
 mod requests;
 mod telling;
@@ -45,6 +46,7 @@ use self::flight::Flight;
 use self::handshake::Handshake;
 use self::life::Backoff;
 use self::pushes::Pushes;
+use self::queues::Queues;
 use self::requests::{Debt, Queued};
 use self::tracking::Tracking;
 use self::upkeep::Former;
@@ -108,6 +110,7 @@ pub(crate) struct Connection {
     lacking: Lacking,
     /// The server's own command for a release, until it proves unavailable.
     native_release: Option<NativeRelease>,
+    queues: Queues,
     warnings: Vec<Warning>,
     /// Until when the master does not vote, according to its last report.
     quarantined_until: Option<Instant>,
@@ -155,6 +158,7 @@ impl Connection {
             known: ScriptSet::default(),
             lacking: Lacking::default(),
             native_release: None,
+            queues: Queues::default(),
             warnings: Vec::new(),
             quarantined_until: None,
             former: None,
@@ -265,6 +269,8 @@ impl Connection {
         } else if let Some(until) = self.other_server_until.filter(|until| now < *until && sets_key) {
             let remaining = until.since(now);
             self.refuse(request, Cause::Quarantined { remaining }, now, answers);
+        } else if let Some(cause) = self.denies_queues().filter(|_| request.action == Action::Stay) {
+            self.refuse(request, cause, now, answers);
         } else if self.has_room_for(request) {
             self.send(request, wording, now, answers);
         } else {

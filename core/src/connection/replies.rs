@@ -9,6 +9,7 @@ use bytes::Buf;
 use super::flight::Sent;
 use super::handshake::Progress;
 use super::memory::free_if_empty;
+use super::queues::Queues;
 use super::tracking::{News, Tracking};
 use super::wording::Form;
 use super::{Connection, State, Warning};
@@ -94,6 +95,12 @@ impl Connection {
             }
             self.repeat(&sent.request, at);
             return Ok(());
+        }
+        if error.is_some_and(|error| self.asks_without_place(request, error, at)) {
+            return Ok(());
+        }
+        if matches!(self.queues, Queues::InDoubt(..)) {
+            self.settle_queues(request, error);
         }
         match request.action {
             Action::Track | Action::Untrack => {
@@ -219,6 +226,7 @@ impl Connection {
         self.known = handshake.loaded;
         self.lacking = handshake.lacking;
         self.native_release = handshake.native_release;
+        self.queues = Queues::Kept;
         self.alone = handshake.alone;
         self.quarantined_until = handshake.quarantine.map(|remaining| now + remaining);
         self.served = true;

@@ -49,13 +49,16 @@ impl Connection {
         if request.watch || !matches!(self.tracking, Tracking::Off) {
             self.track(request.watch, now, answers);
         }
-        let unheard;
-        let request = if request.watch && request.claim.takes_some() && !self.is_tracked() {
+        let (other, mut other_wording);
+        let (request, wording) = if request.watch && request.claim.takes_some() && !self.is_tracked() {
             // Nobody will tell this waiter, so it must know which seat ends first.
-            unheard = Request { watch: false, ..request.clone() };
-            &unheard
+            (other, other_wording) = (Request { watch: false, ..request.clone() }, Wording::default());
+            (&other, &mut other_wording)
+        } else if request.claim.as_queued().is_some() && self.denies_queues().is_some() {
+            (other, other_wording) = (request.clone().without_place(), Wording::default());
+            (&other, &mut other_wording)
         } else {
-            request
+            (request, wording)
         };
         if matches!(request.action, Action::Acquire | Action::Extend | Action::Heal) {
             self.longest_asked = self.longest_asked.max(request.ttl);
@@ -88,14 +91,15 @@ impl Connection {
     /// Repeats a request. The wait for its answer counts from `since`.
     pub(super) fn repeat(&mut self, request: &Request, since: Instant) {
         let before = self.outbound.len();
-        request.encode(Form::ByText, self.fleet, &mut self.outbound);
+        let form = if request.script(self.fleet).is_some() { Form::ByText } else { Form::Plain };
+        request.encode(form, self.fleet, &mut self.outbound);
         if let Some(tag) = &self.tag {
             tag_keys(tag, request, before, &mut self.outbound);
         }
         if self.has_replicas() {
             self.expect_vote(request.action, since);
         }
-        self.flight.push(request, Form::ByText, since, self.outbound.len() - before, true);
+        self.flight.push(request, form, since, self.outbound.len() - before, true);
     }
 
     /// Keeps a request for the connection that is being opened.

@@ -20,6 +20,10 @@ pub enum Warning {
     /// them of what their own requests change (Redis 6.2.0 to 6.2.7 and 7.0.0 to 7.0.4, pull
     /// request 11052 of Redis). Update the server.
     TrackingEchoes,
+    /// What a queue needs is denied or unknown: waiters that ask for a place in it wait here
+    /// without one. `quorlock doctor` names what is missing. It is noticed at the first such
+    /// request of a connection, and holds for that connection: once it is granted, connect again.
+    QueueDenied,
     /// The restart guard is on, and the master had replicas when the connection was opened, which
     /// its URL does not declare. The guard alone does not cover a promotion while this master is
     /// still running (a split brain): both servers vote then, and two clients may hold one lock.

@@ -145,9 +145,17 @@ enum Notice {
 
 enum Change {
     Reconnecting,
-    Up { warnings: Vec<Warning> },
+    Up {
+        warnings: Vec<Warning>,
+    },
+    /// Some warnings only come with later answers.
+    Warned {
+        warnings: Vec<Warning>,
+    },
     Down(Cause),
-    Quarantined { until: Instant },
+    Quarantined {
+        until: Instant,
+    },
 }
 
 /// Each master's state when it was last reported.
@@ -162,6 +170,8 @@ impl Told {
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Standing {
     health: Health,
+    /// How many warnings the present connection had.
+    warned: usize,
     quarantined_until: Option<Instant>,
 }
 
@@ -236,7 +246,9 @@ impl Notices {
                 (false, Some(cause)) => Health::Down(discriminant(&cause)),
                 (false, None) => Health::Opening,
             };
-            let before = std::mem::replace(told, Standing { health, quarantined_until });
+            let warnings = connection.warnings();
+            let standing = Standing { health, warned: warnings.len(), quarantined_until };
+            let before = std::mem::replace(told, standing);
             if *told == before {
                 continue;
             }
@@ -246,10 +258,12 @@ impl Notices {
             };
             if health != before.health {
                 push(match connection.fault() {
-                    _ if connection.is_ready() => Change::Up { warnings: connection.warnings().to_vec() },
+                    _ if connection.is_ready() => Change::Up { warnings: warnings.to_vec() },
                     Some(cause) => Change::Down(cause),
                     None => Change::Reconnecting,
                 });
+            } else if let Some(warnings) = warnings.get(before.warned..).filter(|it| !it.is_empty()) {
+                push(Change::Warned { warnings: warnings.to_vec() });
             }
             let is_news = |until: &Instant| is_another_quarantine(before.quarantined_until, *until);
             if let Some(until) = quarantined_until.filter(is_news) {
@@ -317,6 +331,9 @@ impl Change {
             }
             Self::Up { warnings } => {
                 tell!(INFO, "quorlock.master.up", "master up", { server.address = address, server.port = port });
+                warnings.into_iter().for_each(|warning| warn(warning, address, port));
+            }
+            Self::Warned { warnings } => {
                 warnings.into_iter().for_each(|warning| warn(warning, address, port));
             }
             Self::Down(cause) => {

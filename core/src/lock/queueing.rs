@@ -44,7 +44,9 @@ pub(crate) struct Queueing {
     added: MasterSet,
     /// Masters that have answered since all were last asked.
     answered: MasterSet,
-    /// Of these, the ones that will not notify when its turn comes.
+    /// Masters that keep no places for this client.
+    without_queue: MasterSet,
+    /// Of those that have answered, the ones that will not notify when its turn comes.
     silent: MasterSet,
     /// Masters that have the place without the turn that fits it.
     uninformed: MasterSet,
@@ -87,6 +89,19 @@ impl Queueing {
         self.left = None;
     }
 
+    /// From the answer to an attempt: whether the master keeps its place.
+    pub(super) fn note_whether_kept(&mut self, master: MasterId, answer: Answer) {
+        match answer {
+            // These are about the lock alone.
+            Answer::No | Answer::Holder { .. } if self.place.is_some() => {
+                self.without_queue.insert(master);
+                self.placed.remove(master);
+            }
+            Answer::Queued { .. } => self.without_queue.remove(master),
+            _ => {}
+        }
+    }
+
     pub(super) fn note(&mut self, master: MasterId, answer: Answer, config: &Config, now: Instant) {
         match answer {
             Answer::Failed { fate: Fate::NotSent, cause, .. } if !cause.is_no_vote_yet() => {
@@ -96,7 +111,7 @@ impl Queueing {
             }
             _ => self.added.remove(master),
         }
-        if may_have_place(answer) {
+        if may_have_place(answer) && !self.without_queue.contains(master) {
             self.hear_from(master, answer, config, now);
         }
         let Answer::Queued { number, is_first, .. } = answer else { return };
@@ -209,12 +224,11 @@ impl Lock {
         self.go_on(next, effects)
     }
 
-    /// Keeps its place on all masters.
+    /// Keeps its place on all masters that keep places.
     pub(crate) fn stay(&mut self, effects: &mut Effects<'_>) {
-        let all = MasterSet::all(effects.config.masters.len());
-        if let Some(queueing) = &mut self.base.queueing {
-            queueing.asks_all(all, effects.now);
-        }
+        let Some(queueing) = &mut self.base.queueing else { return };
+        let all = MasterSet::all(effects.config.masters.len()).without(queueing.without_queue);
+        queueing.asks_all(all, effects.now);
         self.stay_on(all, effects);
     }
 
@@ -252,15 +266,18 @@ impl Lock {
             }
         }
         if let Some(queueing) = &mut self.base.queueing {
-            **queueing = Queueing { is_out: true, ..Queueing::default() };
+            let without_queue = queueing.without_queue;
+            **queueing = Queueing { is_out: true, without_queue, ..Queueing::default() };
         }
     }
 
-    /// The next attempt enters the queue again.
-    pub(crate) fn enter_anew(&mut self) {
-        if let Some(queueing) = &mut self.base.queueing {
-            queueing.is_out = false;
-        }
+    /// The next attempt enters the queue again, if enough masters keep places. Returns whether it
+    /// does.
+    pub(crate) fn enter_anew(&mut self, config: &Config) -> bool {
+        let Some(queueing) = &mut self.base.queueing else { return false };
+        let keep_places = MasterSet::all(config.masters.len()).without(queueing.without_queue);
+        queueing.is_out = keep_places.iter().count() < config.quorum.needed();
+        !queueing.is_out
     }
 
     /// Before an attempt: whether it needs a new place.

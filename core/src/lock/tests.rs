@@ -150,11 +150,34 @@ fn a_lock_that_left_the_queue_gets_no_place_and_no_earlier_number_until_it_enter
     bench.answer(0, &first, queued(9));
     for is_in_queue in [false, true] {
         if is_in_queue {
-            bench.lock.enter_anew();
+            bench.with(|lock, effects| assert!(lock.enter_anew(effects.config)));
         }
         let request = bench.attempt();
         assert_eq!(bench.lock.queue_place().is_some(), is_in_queue);
         assert_eq!(number_in(&request), (None, false));
+    }
+}
+
+#[test]
+fn a_lock_enters_the_queue_anew_if_a_quorum_keeps_places() {
+    let holder = Answer::Holder { holder: 1, remaining: None, watched: true };
+    for (answers, enters) in [
+        ([queued(6), queued(6), queued(6)], true),
+        ([holder, queued(6), queued(6)], true),
+        ([Answer::No, queued(6), holder], false),
+        ([holder; 3], false),
+    ] {
+        let mut bench = Bench::of(3, true);
+        let first = bench.attempt();
+        for (master, answer) in answers.into_iter().enumerate() {
+            bench.answer(master, &first, answer);
+        }
+        bench.with(Lock::leave_queue);
+        bench.orders();
+        // What is answered outside of the queue tells nothing about it.
+        let plain = bench.attempt();
+        (0..3).for_each(|master| bench.answer(master, &plain, holder));
+        bench.with(|lock, effects| assert_eq!(lock.enter_anew(effects.config), enters, "{answers:?}"));
     }
 }
 

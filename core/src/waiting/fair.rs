@@ -32,7 +32,7 @@ impl Bid {
         if was_granted {
             // That turn is over, and the place may have expired.
             lock.leave_queue(effects);
-            lock.enter_anew();
+            lock.enter_anew(effects.config);
             return;
         }
         if lock.queue_place().is_some() {
@@ -52,8 +52,8 @@ impl Bid {
             }
         } else if self.waiting().is_some_and(|waiting| answered(&waiting.votes) >= quorum.needed())
             && !self.meets_sharers(lock)
+            && lock.enter_anew(effects.config)
         {
-            lock.enter_anew();
             self.wished_at = None;
             self.ask(lock, effects);
         }

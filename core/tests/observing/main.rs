@@ -320,6 +320,23 @@ fn a_denied_permission_is_reported() {
 }
 
 #[test]
+fn a_permission_that_proves_to_be_denied_later_is_reported_once() {
+    observed(|capture| {
+        let (locker, driver) = Driver::over(Config::new(["redis://master0"]).unwrap(), true);
+        driver.with_master(0, |master| master.fail("ENTER", Some("NOPERM this user has no permissions")));
+        driver.settle();
+        assert!(capture.events("quorlock.master.denied").is_empty());
+        for _ in 0..3 {
+            locker.lock("job").fair().wait().unwrap().release().wait().unwrap();
+        }
+        let denied = capture.events("quorlock.master.denied");
+        let warnings: Vec<_> = denied.iter().map(|event| event.field("quorlock.warning")).collect();
+        assert_eq!(warnings, ["QueueDenied"]);
+        assert_eq!(capture.events("quorlock.master.up").len(), 1);
+    });
+}
+
+#[test]
 fn replicas_of_a_guarded_master_are_reported() {
     observed(|capture| {
         let config = Config::builder(["redis://master0"]).restart_guard(ms(30_000)).build().unwrap();

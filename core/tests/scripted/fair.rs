@@ -272,18 +272,6 @@ fn fair_requests_of_other_kinds_are_refused_before_anything_is_sent() {
     assert_eq!(world.nodes[0].written.len(), before);
 }
 
-/// As the page about waiting says.
-#[test]
-fn a_fair_request_ends_with_an_error_where_a_user_may_not_queue_and_a_plain_one_is_granted() {
-    let mut world = World::of(3);
-    world.each(|master| master.fails("ENTER", "NOPERM this user has no permissions to run 'zadd'"));
-    world.acquire(&fair());
-    let error = world.refusal();
-    assert!(matches!(error, AcquireError::Misconfigured(_)), "{error}");
-    assert!(error.to_string().contains("(NOPERM)"), "{error}");
-    world.hold(&Acquire { fair: false, ..fair() });
-}
-
 fn others(config: &Config) -> Vec<Targets> {
     let batch = config.targets(["a", "b"].map(Target::write)).unwrap();
     let read = config.targets([Target::read("a")]).unwrap();

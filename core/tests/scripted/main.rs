@@ -12,6 +12,7 @@ mod determinism;
 mod extension;
 mod fair;
 mod fair_agreeing;
+mod fair_denied;
 mod fair_leaving;
 mod fair_turns;
 mod fencing;

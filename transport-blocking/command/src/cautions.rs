@@ -1,13 +1,13 @@
 //! What masters have warned this client of, and what it must not ignore: without it, a lock may
-//! have two holders.
+//! have two holders, or is not what the caller asked for.
 
 use quorlock_blocking::{Locker, MasterState};
 use quorlock_core::Warning;
 
 use crate::output::{JsonValue, Level, Output};
 
-/// The warnings that concern exclusion, each with the name of its event and what to do.
-const CAUTIONS: [(Warning, &str, &str); 3] = [
+/// The warnings that concern exclusion or order, each with the name of its event and what to do.
+const CAUTIONS: [(Warning, &str, &str); 4] = [
     (
         Warning::UndeclaredReplicas,
         "undeclared_replicas",
@@ -23,6 +23,12 @@ const CAUTIONS: [(Warning, &str, &str); 3] = [
         Warning::OtherServer,
         "other_server",
         "has several servers behind its name, which do not know each other's locks: give each server its own name",
+    ),
+    (
+        Warning::QueueDenied,
+        "queue_denied",
+        "keeps no queue for this client, because this user lacks what --fair needs: the lock was not waited for \
+         in order there (quorlock doctor names what is missing)",
     ),
 ];
 

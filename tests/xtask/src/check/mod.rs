@@ -115,7 +115,7 @@ const STEPS: [Step; 29] = [
     Step { name: "features", title: "Lints without features, and with each one", run: steps::features },
 ];
 /// In a run of all steps, these start with the step [`TESTS`] and run beside it and the later ones.
-const BESIDE: [&str; 3] = ["simulator", "loom", "features"];
+const BESIDE: [&str; 4] = ["lints", "simulator", "loom", "features"];
 const TESTS: &str = "tests";
 
 /// Runs the named steps in their order, or all of them. A step that cannot run is a failure if it
