@@ -92,8 +92,9 @@ impl Queueing {
     /// From the answer to an attempt: whether the master keeps its place.
     pub(super) fn note_whether_kept(&mut self, master: MasterId, answer: Answer) {
         match answer {
-            // These are about the lock alone.
-            Answer::No | Answer::Holder { .. } if self.place.is_some() => {
+            // These are about the lock alone. One that has counted the grant says here that it is
+            // gone.
+            Answer::No | Answer::Holder { .. } if self.place.is_some() && !self.answered.contains(master) => {
                 self.without_queue.insert(master);
                 self.placed.remove(master);
             }
@@ -181,6 +182,11 @@ impl Lock {
     /// Whether it is first in this master's queue, and waits only for the key.
     pub(crate) fn is_first_at(&self, master: MasterId) -> bool {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.first.contains(master))
+    }
+
+    /// Whether this master keeps places for this client, as far as is known.
+    pub(crate) fn keeps_places_at(&self, master: MasterId) -> bool {
+        self.base.queueing.as_ref().is_some_and(|queueing| !queueing.without_queue.contains(master))
     }
 
     /// Whether a quorum of masters has its place with the number that counts.
@@ -271,12 +277,12 @@ impl Lock {
         }
     }
 
-    /// The next attempt enters the queue again, if enough masters keep places. Returns whether it
-    /// does.
-    pub(crate) fn enter_anew(&mut self, config: &Config) -> bool {
+    /// The next attempt enters the queue again, if enough of the masters that have answered keep
+    /// places. Returns whether it does.
+    pub(crate) fn enter_anew(&mut self, answered: MasterSet, quorum: Quorum) -> bool {
         let Some(queueing) = &mut self.base.queueing else { return false };
-        let keep_places = MasterSet::all(config.masters.len()).without(queueing.without_queue);
-        queueing.is_out = keep_places.iter().count() < config.quorum.needed();
+        let keep_places = answered.without(queueing.without_queue);
+        queueing.is_out = keep_places.iter().count() < quorum.needed();
         !queueing.is_out
     }
 

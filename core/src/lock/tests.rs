@@ -150,7 +150,7 @@ fn a_lock_that_left_the_queue_gets_no_place_and_no_earlier_number_until_it_enter
     bench.answer(0, &first, queued(9));
     for is_in_queue in [false, true] {
         if is_in_queue {
-            bench.with(|lock, effects| assert!(lock.enter_anew(effects.config)));
+            bench.with(|lock, effects| assert!(lock.enter_anew(MasterSet::all(3), effects.config.quorum)));
         }
         let request = bench.attempt();
         assert_eq!(bench.lock.queue_place().is_some(), is_in_queue);
@@ -177,7 +177,10 @@ fn a_lock_enters_the_queue_anew_if_a_quorum_keeps_places() {
         // What is answered outside of the queue tells nothing about it.
         let plain = bench.attempt();
         (0..3).for_each(|master| bench.answer(master, &plain, holder));
-        bench.with(|lock, effects| assert_eq!(lock.enter_anew(effects.config), enters, "{answers:?}"));
+        bench.with(|lock, effects| {
+            let enters_anew = lock.enter_anew(MasterSet::all(3), effects.config.quorum);
+            assert_eq!(enters_anew, enters, "{answers:?}");
+        });
     }
 }
 

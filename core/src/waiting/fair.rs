@@ -7,14 +7,14 @@
 //!
 //! A waiter that does not reach a quorum must not keep its place: it would block those that do. It
 //! leaves the queue where it can, waits like an ordinary waiter, and enters again when a quorum
-//! answers.
+//! that keeps places answers.
 
 use std::sync::Arc;
 
 use super::bid::Bid;
 use super::masters::{Key, Masters};
 use crate::lock::{Effects, Lock};
-use crate::protocol::{MasterId, QueuePlace, Vote};
+use crate::protocol::{MasterId, MasterSet, QueuePlace, Vote};
 use crate::time::Instant;
 
 impl Bid {
@@ -32,7 +32,7 @@ impl Bid {
         if was_granted {
             // That turn is over, and the place may have expired.
             lock.leave_queue(effects);
-            lock.enter_anew(effects.config);
+            lock.enter_anew(MasterSet::all(effects.config.masters.len()), quorum);
             return;
         }
         if lock.queue_place().is_some() {
@@ -50,9 +50,8 @@ impl Bid {
             } else {
                 self.leave_queue(lock, effects);
             }
-        } else if self.waiting().is_some_and(|waiting| answered(&waiting.votes) >= quorum.needed())
-            && !self.meets_sharers(lock)
-            && lock.enter_anew(effects.config)
+        } else if !self.meets_sharers(lock)
+            && self.waiting().is_some_and(|waiting| lock.enter_anew(answered(&waiting.votes), quorum))
         {
             self.wished_at = None;
             self.ask(lock, effects);
@@ -145,18 +144,21 @@ impl Bid {
     /// Whether a change of the key does not matter because others are ahead of the lock in the
     /// queue.
     pub(super) fn waits_for_its_turn(&self, master: MasterId, lock: &Lock) -> bool {
-        lock.queue_place().is_some() && !lock.is_first_at(master)
+        lock.queue_place().is_some() && lock.keeps_places_at(master) && !lock.is_first_at(master)
     }
 }
 
-/// How many masters have answered, even if only that they do not vote yet.
-fn answered(votes: &[Vote]) -> usize {
-    let has_answered = |vote: &&Vote| match vote {
+/// The masters that have answered, even if only that they do not vote yet.
+fn answered(votes: &[Vote]) -> MasterSet {
+    let has_answered = |vote: &Vote| match vote {
         Vote::Granted | Vote::HeldByAnother { .. } => true,
         Vote::Failed(cause) => cause.is_no_vote_yet(),
         _ => false,
     };
-    votes.iter().filter(has_answered).count()
+    let mut answered = MasterSet::EMPTY;
+    let of_masters = MasterId::all(votes.len()).zip(votes);
+    of_masters.filter(|(_, vote)| has_answered(vote)).for_each(|(master, _)| answered.insert(master));
+    answered
 }
 
 #[cfg(test)]
@@ -177,7 +179,8 @@ mod tests {
             (Vote::Outstanding, false),
             (Vote::NotAsked, false),
         ] {
-            assert_eq!(answered(&[vote; 3]), if has_answered { 3 } else { 0 }, "{vote:?}");
+            let expected = if has_answered { MasterSet::all(3) } else { MasterSet::EMPTY };
+            assert_eq!(answered(&[vote; 3]), expected, "{vote:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use quorlock_core::{Acquire, MasterState, Warning};
 
 use super::fair::{fair, granted, processes};
-use super::world::{KEY, Master, World, ms};
+use super::world::{Flow, KEY, Master, World, ms};
 
 /// What servers say if a command of the script, a key of the queue, or the command itself is
 /// missing.
@@ -92,4 +92,19 @@ fn a_wait_without_a_queue_can_be_cancelled_and_leaves_no_key() {
         world.pass(ms(1_000));
         assert!(world.masters.iter().all(|master| is_gone(master, &world)), "{denied}");
     }
+}
+
+#[test]
+fn a_waiter_hears_of_a_release_from_masters_that_keep_no_places() {
+    let mut world = processes(3, 2);
+    world.masters[2].fails("ENTER", REFUSALS[0]);
+    let held = world.hold(&fair());
+    world.acquire_by(1, &fair());
+    world.pass(ms(10));
+    // The release does not reach one of those that keep places.
+    world.cut(0, 0);
+    world.masters[0].flow = Flow::Stopped;
+    world.release(held);
+    world.pass(ms(100));
+    assert_eq!(granted(&mut world), [1]);
 }

@@ -389,7 +389,12 @@ pub(crate) fn a_server_without_a_command_that_a_lock_needs_gives_no_vote_and_it_
             let refused = match alone {
                 Ok(guard) => {
                     assert_eq!(guard.release().wait(), Ok(Released::Freed), "{missing}");
-                    locker.lock("job").fair().attempts(1).wait().unwrap_err()
+                    let guard = locker.lock("job").fair().wait().unwrap();
+                    assert_eq!(guard.release().wait(), Ok(Released::Freed), "{missing}");
+                    let state = locker.masters().remove(0).1;
+                    let MasterState::Ready { warnings } = state else { panic!("{state:?}") };
+                    assert!(warnings.contains(&Warning::QueueDenied), "{warnings:?}");
+                    continue;
                 }
                 Err(refused) => refused,
             };

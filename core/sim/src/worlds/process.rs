@@ -265,6 +265,8 @@ impl State {
         let busy_until = node.hangs_until.max(node.away_until);
         if !self.groups.have_peers() {
             self.promote(master);
+        } else if self.groups.named.get(self.groups.group_of(master)) != Some(&master) {
+            // Meanwhile one of its replicas was promoted in its place, and remains the primary.
         } else if self.now < busy_until {
             self.schedule(busy_until, Event::Promote { master });
         } else {
