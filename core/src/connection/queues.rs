@@ -1,6 +1,5 @@
 //! Whether the present connection keeps places in queues. Where an ACL denies what the queues need,
-//! or the server lacks a command of theirs, requests are sent without their place: a waiter then
-//! waits there like any other.
+//! or the server lacks a command of theirs, requests are sent without their place.
 
 use super::{Connection, Warning};
 use crate::protocol::{Action, Cause, Claim, Request};
