@@ -300,7 +300,7 @@ macro_rules! all_scenarios_on {
                 the_smallest_acl_rule_is_enough_and_nothing_in_it_is_too_much,
                 the_smallest_acl_rule_of_fenced_and_guarded_locks_is_enough_and_nothing_in_it_is_too_much,
                 denied_info_and_script_load_are_warnings,
-                a_server_without_a_command_that_a_lock_needs_gives_no_vote_and_it_is_named,
+                what_a_server_lacks_is_named_and_costs_only_what_needs_it,
             }
             replicas {
                 a_split_brain_has_two_holders_under_the_guard_alone_and_none_with_replicas,

@@ -1,7 +1,8 @@
 //! Whether the present connection keeps places in queues. Where an ACL denies what the queues need,
 //! or the server lacks a command of theirs, requests are sent without their place.
 
-use super::{Connection, Warning};
+use super::tracking::News;
+use super::{Answers, Connection, Warning};
 use crate::protocol::{Action, Cause, Claim, Request};
 use crate::time::Instant;
 use crate::wire::ServerError;
@@ -49,7 +50,12 @@ impl Connection {
 
     /// An answer has come while it is in doubt what was refused.
     #[cold]
-    pub(super) fn settle_queues(&mut self, request: &Request, error: Option<ServerError>) {
+    pub(super) fn settle_queues(
+        &mut self,
+        request: &Request,
+        error: Option<ServerError>,
+        answers: &mut Answers,
+    ) {
         let Queues::InDoubt(claim, cause) = &self.queues else { return };
         if request.action != Action::Acquire || !request.claim.is_of_same(claim) {
             return;
@@ -57,6 +63,7 @@ impl Connection {
         self.queues = match error {
             None => {
                 self.warnings.push(Warning::QueueDenied);
+                answers.tell(self.id, News::QueuesDenied);
                 Queues::Denied(*cause)
             }
             // The lock itself is refused.

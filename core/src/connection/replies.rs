@@ -100,7 +100,7 @@ impl Connection {
             return Ok(());
         }
         if matches!(self.queues, Queues::InDoubt(..)) {
-            self.settle_queues(request, error);
+            self.settle_queues(request, error, answers);
         }
         match request.action {
             Action::Track | Action::Untrack => {

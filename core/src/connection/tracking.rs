@@ -31,6 +31,8 @@ pub(crate) enum News {
     AllChanged,
     /// Watched keys are no longer reported.
     Deaf,
+    /// From now on it keeps no places in queues.
+    QueuesDenied,
 }
 
 /// Whether the present connection is notified of changes.

@@ -22,7 +22,7 @@ pub enum Warning {
     TrackingEchoes,
     /// What a queue needs is denied or unknown: waiters that ask for a place in it wait here
     /// without one. `quorlock doctor` names what is missing. It is noticed at the first such
-    /// request of a connection, and holds for that connection and the locks that already wait.
+    /// request of a connection, and holds for that connection.
     QueueDenied,
     /// The restart guard is on, and the master had replicas when the connection was opened, which
     /// its URL does not declare. The guard alone does not cover a promotion while this master is

@@ -6,7 +6,7 @@ use crate::jitter::Jitter;
 use crate::lock::{Attempt, Effects, Lock, Order, Report, State};
 use crate::protocol::{
     Acquire, Answer, Config, Entropy, EntropyFailed, Event, ExtendError, ExtensionId, FencingToken, LockId,
-    MasterId, QueuePlace, Token, Ttl,
+    MasterId, MasterSet, QueuePlace, Token, Ttl,
 };
 use crate::time::Instant;
 use crate::waiting::Bid;
@@ -40,6 +40,7 @@ impl<'a, E: Entropy> Around<'a, E> {
             orders: &mut self.orders,
             events: &mut self.events,
             ranks: &[],
+            without_queue: MasterSet::EMPTY,
         }
     }
 }

@@ -106,7 +106,7 @@ impl Trying {
             // One master does not know enough for the caller's error.
             yields: attempt.assigner == Assigner::Common
                 && (attempt.settles || cx.base.may_try_again() && !cx.base.is_last_in_time(cx.effects)),
-            watches: (attempt.is_wary || cx.base.queueing.is_some()) && cx.base.may_try_again(),
+            watches: (attempt.is_wary || cx.has_place()) && cx.base.may_try_again(),
             insists: attempt.insists,
             waited: attempt.waited,
             only_marks: attempt.only_marks,
@@ -125,7 +125,7 @@ impl Trying {
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
         let Self { watches: watch, waited, .. } = *self;
-        let insists = if cx.base.queueing.is_some() { cx.is_settled_in_queue() } else { self.insists };
+        let insists = if cx.has_place() { cx.is_settled_in_queue() } else { self.insists };
         let (fence, turn) = (cx.queue_number(), cx.queue_turn());
         let request = Request { watch, insists, waited, turn, fence, ..request };
         cx.effects.order(masters, request);

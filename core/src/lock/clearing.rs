@@ -20,11 +20,6 @@ impl Clearing {
         Self { lost_round, read_round: base.next_round() }
     }
 
-    /// Whether these are answers to the last attempt.
-    pub(super) fn is_of_attempt(&self, round: u32) -> bool {
-        self.lost_round == round
-    }
-
     /// Whether answers of this round still matter.
     pub(super) fn is_asked_in(&self, round: u32) -> bool {
         [self.lost_round, self.read_round].contains(&round)

@@ -321,6 +321,8 @@ pub(crate) struct Effects<'a> {
     pub(crate) events: &'a mut VecDeque<Event>,
     /// Each connected master's rank, which is the same for all clients.
     pub(crate) ranks: &'a [Option<u64>],
+    /// Masters that keep no places in queues for this client, as far as is known.
+    pub(crate) without_queue: MasterSet,
 }
 
 impl Effects<'_> {
@@ -328,6 +330,12 @@ impl Effects<'_> {
         if !to.is_empty() {
             self.orders.push_back(Order { to, request });
         }
+    }
+
+    /// Whether a quorum of masters may keep places in queues for this client.
+    pub(crate) fn may_queue(&self) -> bool {
+        let keep_places = MasterSet::all(self.config.masters.len()).without(self.without_queue);
+        keep_places.iter().count() >= self.config.quorum.needed()
     }
 
     /// The connected master that all clients ask first for these targets, if they ask one before

@@ -32,6 +32,7 @@ fn vote_in_quarantine(discount: impl Fn(&mut Keys, MasterId), after: Duration) -
         orders: &mut VecDeque::new(),
         events: &mut VecDeque::new(),
         ranks: &[],
+        without_queue: MasterSet::EMPTY,
     };
     Context { base: &mut base, keys: &mut keys, effects: &mut effects }.kept(master, ttl, asked_at);
     discount(&mut keys, master);

@@ -335,16 +335,13 @@ impl Lock {
     ) -> Report {
         let Stage::Asked(keys, phase) = &mut self.stage else { return Report::Unchanged };
         if let Some(queueing) = &mut self.base.queueing {
-            let (is_of_attempt, is_asked) = match phase {
-                Phase::Trying(trying) => (trying.round == round, trying.round == round),
-                Phase::Clearing(clearing) => (clearing.is_of_attempt(round), clearing.is_asked_in(round)),
-                _ => (false, false),
+            let is_asked = match phase {
+                Phase::Trying(trying) => trying.round == round,
+                Phase::Clearing(clearing) => clearing.is_asked_in(round),
+                _ => false,
             };
-            if is_of_attempt {
-                queueing.note_whether_kept(master, answer);
-            }
             if is_asked {
-                queueing.note(master, answer, effects.config, effects.now);
+                queueing.note(master, answer, effects);
             }
         }
         let cx = &mut Context { base: &mut self.base, keys, effects };

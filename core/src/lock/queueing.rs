@@ -44,8 +44,6 @@ pub(crate) struct Queueing {
     added: MasterSet,
     /// Masters that have answered since all were last asked.
     answered: MasterSet,
-    /// Masters that keep no places for this client.
-    without_queue: MasterSet,
     /// Of those that have answered, the ones that will not notify when its turn comes.
     silent: MasterSet,
     /// Masters that have the place without the turn that fits it.
@@ -89,21 +87,7 @@ impl Queueing {
         self.left = None;
     }
 
-    /// From the answer to an attempt: whether the master keeps its place.
-    pub(super) fn note_whether_kept(&mut self, master: MasterId, answer: Answer) {
-        match answer {
-            // These are about the lock alone. One that has counted the grant says here that it is
-            // gone.
-            Answer::No | Answer::Holder { .. } if self.place.is_some() && !self.answered.contains(master) => {
-                self.without_queue.insert(master);
-                self.placed.remove(master);
-            }
-            Answer::Queued { .. } => self.without_queue.remove(master),
-            _ => {}
-        }
-    }
-
-    pub(super) fn note(&mut self, master: MasterId, answer: Answer, config: &Config, now: Instant) {
+    pub(super) fn note(&mut self, master: MasterId, answer: Answer, effects: &Effects<'_>) {
         match answer {
             Answer::Failed { fate: Fate::NotSent, cause, .. } if !cause.is_no_vote_yet() => {
                 if self.added.contains(master) {
@@ -112,8 +96,8 @@ impl Queueing {
             }
             _ => self.added.remove(master),
         }
-        if may_have_place(answer) && !self.without_queue.contains(master) {
-            self.hear_from(master, answer, config, now);
+        if may_have_place(answer) && !effects.without_queue.contains(master) {
+            self.hear_from(master, answer, effects.config, effects.now);
         }
         let Answer::Queued { number, is_first, .. } = answer else { return };
         if Some(number) > self.number && !self.is_settled {
@@ -174,6 +158,11 @@ impl Lock {
         self.base.queueing.is_some()
     }
 
+    /// Whether it waits in the masters' queues, as far as a quorum of them may keep its place.
+    pub(crate) fn queues_up(&self, effects: &Effects<'_>) -> bool {
+        self.is_fair() && effects.may_queue()
+    }
+
     /// Its place in the masters' queues.
     pub(crate) fn queue_place(&self) -> Option<QueuePlace> {
         self.base.queueing.as_ref()?.place
@@ -182,11 +171,6 @@ impl Lock {
     /// Whether it is first in this master's queue, and waits only for the key.
     pub(crate) fn is_first_at(&self, master: MasterId) -> bool {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.first.contains(master))
-    }
-
-    /// Whether this master keeps places for this client, as far as is known.
-    pub(crate) fn keeps_places_at(&self, master: MasterId) -> bool {
-        self.base.queueing.as_ref().is_some_and(|queueing| !queueing.without_queue.contains(master))
     }
 
     /// Whether a quorum of masters has its place with the number that counts.
@@ -233,7 +217,7 @@ impl Lock {
     /// Keeps its place on all masters that keep places.
     pub(crate) fn stay(&mut self, effects: &mut Effects<'_>) {
         let Some(queueing) = &mut self.base.queueing else { return };
-        let all = MasterSet::all(effects.config.masters.len()).without(queueing.without_queue);
+        let all = MasterSet::all(effects.config.masters.len()).without(effects.without_queue);
         queueing.asks_all(all, effects.now);
         self.stay_on(all, effects);
     }
@@ -272,23 +256,23 @@ impl Lock {
             }
         }
         if let Some(queueing) = &mut self.base.queueing {
-            let without_queue = queueing.without_queue;
-            **queueing = Queueing { is_out: true, without_queue, ..Queueing::default() };
+            **queueing = Queueing { is_out: true, ..Queueing::default() };
         }
     }
 
     /// The next attempt enters the queue again, if enough of the masters that have answered keep
     /// places. Returns whether it does.
-    pub(crate) fn enter_anew(&mut self, answered: MasterSet, quorum: Quorum) -> bool {
+    pub(crate) fn enter_anew(&mut self, answered: MasterSet, effects: &Effects<'_>) -> bool {
         let Some(queueing) = &mut self.base.queueing else { return false };
-        let keep_places = answered.without(queueing.without_queue);
-        queueing.is_out = keep_places.iter().count() < quorum.needed();
+        let keep_places = answered.without(effects.without_queue);
+        queueing.is_out = keep_places.iter().count() < effects.config.quorum.needed();
         !queueing.is_out
     }
 
     /// Before an attempt: whether it needs a new place.
-    pub(super) fn needs_place(&self) -> bool {
-        self.base.queueing.as_ref().is_some_and(|queueing| queueing.place.is_none() && !queueing.is_out)
+    pub(super) fn needs_place(&self, effects: &Effects<'_>) -> bool {
+        let is_without = |queueing: &Queueing| queueing.place.is_none() && !queueing.is_out;
+        self.base.queueing.as_deref().is_some_and(is_without) && effects.may_queue()
     }
 
     pub(super) fn enters(&mut self, place: Option<QueuePlace>, all: MasterSet, now: Instant) {
@@ -308,6 +292,10 @@ impl Lock {
 }
 
 impl Context<'_, '_> {
+    pub(super) fn has_place(&self) -> bool {
+        self.base.queueing.as_ref().is_some_and(|queueing| queueing.place.is_some())
+    }
+
     /// The number for the place on masters that do not have it yet.
     pub(super) fn queue_number(&self) -> Option<FencingToken> {
         self.base.queueing.as_ref()?.number

@@ -22,7 +22,7 @@ impl Lock {
         let all = MasterSet::all(effects.config.masters.len());
         if self.is_fair() {
             // A place in the queue does not keep sharers out.
-            let needs_place = self.needs_place() && !attempt.only_marks;
+            let needs_place = self.needs_place(effects) && !attempt.only_marks;
             let place = if needs_place { Some(effects.fresh_place()?) } else { None };
             if let Stage::Asked(keys, _) = &mut self.stage {
                 if needs_place {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::jitter::Jitter;
-use crate::protocol::{Action, Config, Entropy, EntropyFailed, FencingToken, Request, Resource};
+use crate::protocol::{Action, Config, Entropy, EntropyFailed, FencingToken, QueuePlace, Request, Resource};
 
 /// Random bytes of which no two draws are equal.
 struct Counting(u8);
@@ -25,6 +25,8 @@ pub(super) struct Bench {
     orders: VecDeque<Order>,
     events: VecDeque<Event>,
     ranks: Vec<Option<u64>>,
+    without_queue: MasterSet,
+    now: Instant,
     pub(super) lock: Lock,
 }
 
@@ -40,6 +42,8 @@ impl Bench {
             orders: VecDeque::new(),
             events: VecDeque::new(),
             ranks: (0..masters as u64).map(Some).collect(),
+            without_queue: MasterSet::EMPTY,
+            now: Instant::ORIGIN,
             config,
         }
     }
@@ -60,13 +64,14 @@ impl Bench {
 
     pub(super) fn with<R>(&mut self, change: impl FnOnce(&mut Lock, &mut Effects<'_>) -> R) -> R {
         let mut effects = Effects {
-            now: Instant::ORIGIN,
+            now: self.now,
             config: &self.config,
             entropy: &mut self.entropy,
             jitter: &mut self.jitter,
             orders: &mut self.orders,
             events: &mut self.events,
             ranks: &self.ranks,
+            without_queue: self.without_queue,
         };
         change(&mut self.lock, &mut effects)
     }
@@ -150,7 +155,7 @@ fn a_lock_that_left_the_queue_gets_no_place_and_no_earlier_number_until_it_enter
     bench.answer(0, &first, queued(9));
     for is_in_queue in [false, true] {
         if is_in_queue {
-            bench.with(|lock, effects| assert!(lock.enter_anew(MasterSet::all(3), effects.config.quorum)));
+            bench.with(|lock, effects| assert!(lock.enter_anew(MasterSet::all(3), effects)));
         }
         let request = bench.attempt();
         assert_eq!(bench.lock.queue_place().is_some(), is_in_queue);
@@ -160,28 +165,45 @@ fn a_lock_that_left_the_queue_gets_no_place_and_no_earlier_number_until_it_enter
 
 #[test]
 fn a_lock_enters_the_queue_anew_if_a_quorum_keeps_places() {
-    let holder = Answer::Holder { holder: 1, remaining: None, watched: true };
-    for (answers, enters) in [
-        ([queued(6), queued(6), queued(6)], true),
-        ([holder, queued(6), queued(6)], true),
-        ([Answer::No, queued(6), holder], false),
-        ([holder; 3], false),
+    // Masters that have answered, and that keep no places.
+    for (answered, without, enters) in [
+        (&[0, 1, 2][..], &[][..], true),
+        (&[0, 1], &[], true),
+        (&[0], &[], false),
+        (&[0, 1, 2], &[0], true),
+        (&[0, 1], &[0], false),
+        (&[0, 1], &[2], true),
+        (&[0, 1, 2], &[0, 1], false),
     ] {
         let mut bench = Bench::of(3, true);
-        let first = bench.attempt();
-        for (master, answer) in answers.into_iter().enumerate() {
-            bench.answer(master, &first, answer);
-        }
+        bench.attempt();
         bench.with(Lock::leave_queue);
         bench.orders();
-        // What is answered outside of the queue tells nothing about it.
-        let plain = bench.attempt();
-        (0..3).for_each(|master| bench.answer(master, &plain, holder));
-        bench.with(|lock, effects| {
-            let enters_anew = lock.enter_anew(MasterSet::all(3), effects.config.quorum);
-            assert_eq!(enters_anew, enters, "{answers:?}");
-        });
+        let answered = bench.set(answered);
+        bench.without_queue = bench.set(without);
+        let enters_anew = bench.with(|lock, effects| lock.enter_anew(answered, effects));
+        assert_eq!(enters_anew, enters, "{answered:?}, {without:?}");
+        bench.attempt();
+        assert_eq!(bench.lock.queue_place().is_some(), enters, "{answered:?}, {without:?}");
     }
+}
+
+#[test]
+fn a_turn_fits_the_time_in_which_a_quorum_first_answered() {
+    let answers_at = |times: [(usize, u64); 3]| {
+        let mut bench = Bench::of(3, true);
+        let request = bench.attempt();
+        for (master, millis) in times {
+            bench.now = Instant::ORIGIN + Duration::from_millis(millis);
+            bench.answer(master, &request, queued(6));
+        }
+        bench.attempt().turn
+    };
+    let turn = |millis| Some(QueuePlace::turn_after(Duration::from_millis(millis), Duration::ZERO));
+    assert_eq!(answers_at([(0, 1), (1, 30), (2, 90)]), turn(30));
+    // One that answers again says nothing about the others.
+    assert_eq!(answers_at([(0, 1), (1, 30), (1, 90)]), turn(30));
+    assert_eq!(answers_at([(0, 1), (0, 30), (1, 90)]), turn(90));
 }
 
 #[test]

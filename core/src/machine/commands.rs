@@ -65,7 +65,7 @@ impl<E: Entropy> Machine<E> {
                 lock.attempt(Attempt::default(), effects)
             }
             Entry::Front(start) => {
-                let start = if lock.is_fair() { start.of_fair() } else { start };
+                let start = if lock.queues_up(effects) { start.of_queue() } else { start };
                 let mut bid = Bid::for_start(start, || self.contenders.lets_pass(&wanted.targets), now);
                 let begun = match &mut bid {
                     Some(bid) => bid.begin(start, lock, effects),

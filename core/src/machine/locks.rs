@@ -188,7 +188,7 @@ impl<E: Entropy> Machine<E> {
         let Some(lock) = slot.task.as_lock() else { return };
         let targets = lock.targets();
         let start = self.contenders.start_behind_reader(targets, id, &mut self.jitter, now);
-        let start = if lock.is_fair() { start.of_fair() } else { start };
+        let start = if lock.queues_up(&effects!(self, now)) { start.of_queue() } else { start };
         self.contend(id, now, |bid, lock, effects| bid.reader_has_left(start, lock, effects));
     }
 
@@ -266,9 +266,10 @@ impl<E: Entropy> Machine<E> {
     fn begin(&mut self, id: LockId, begin: Begin, now: Instant) {
         let Some(Slot { task: Task::Lock(lock), place, .. }) = self.locks.get_mut(id) else { return };
         let targets = lock.targets();
+        let queues_up = lock.queues_up(&effects!(self, now));
         let start = match begin {
-            Begin::Start(start) if lock.is_fair() => start.of_fair(),
-            Begin::GoOn(_) if lock.is_fair() => Start::default(),
+            Begin::Start(start) if queues_up => start.of_queue(),
+            Begin::GoOn(_) if queues_up => Start::default(),
             Begin::GoOn(bid) => {
                 *place = Place::Front(Some(bid));
                 return self.contend(id, now, |bid, lock, effects| bid.go_on(lock, effects));
@@ -370,6 +371,7 @@ impl<E: Entropy> Machine<E> {
                     self.contend(id, now, |bid, lock, effects| bid.queue_has_moved(master, lock, effects));
                 }
             }
+            News::QueuesDenied => self.without_queue.insert(master),
             News::AllChanged | News::Deaf => {
                 // Each lock is notified only once: a lock of several targets is in front of several
                 // resources, and is taken from the first of them.

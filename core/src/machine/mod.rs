@@ -17,6 +17,7 @@ macro_rules! effects {
             orders: &mut $machine.orders,
             events: &mut $machine.events,
             ranks: &$machine.ranks,
+            without_queue: $machine.without_queue,
         }
     };
 }
@@ -46,7 +47,9 @@ use crate::jitter::Jitter;
 use crate::lock::{Lock, Order};
 #[cfg(feature = "internals")]
 use crate::protocol::Targets;
-use crate::protocol::{Ballot, Cause, Config, Entropy, Event, LockId, MasterId, Resumption, Token};
+use crate::protocol::{
+    Ballot, Cause, Config, Entropy, Event, LockId, MasterId, MasterSet, Resumption, Token,
+};
 use crate::time::Instant;
 use crate::waiting::{Contenders, LetGo};
 
@@ -93,6 +96,8 @@ pub struct Machine<E> {
     freed: VecDeque<LetGo>,
     /// Each connected master's rank, which is the same for all clients.
     ranks: Vec<Option<u64>>,
+    /// Masters whose present connection has found that they keep no places in queues.
+    without_queue: MasterSet,
     /// Masters with tasks for the driver, each at most once.
     busy: VecDeque<MasterId>,
     /// When the driver last began to write, if it reports that.
@@ -138,6 +143,7 @@ impl<E: Entropy> Machine<E> {
             told_behind: None,
             freed: VecDeque::new(),
             ranks: vec![None; masters],
+            without_queue: MasterSet::EMPTY,
             busy: VecDeque::new(),
             written_at: None,
             shown: Vec::new(),

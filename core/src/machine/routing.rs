@@ -93,6 +93,7 @@ impl<E: Entropy> Machine<E> {
         if let Some(place) = self.ranks.get_mut(master.index()) {
             if place.is_some() != link.connection.is_ready() {
                 *place = link.connection.is_ready().then(|| rank(master, link.connection.identity()));
+                self.without_queue.remove(master);
             }
         }
         if link.gets_busy() {

@@ -287,7 +287,12 @@ impl Bid {
             insists: self.insists(),
             only_marks: self.is_beside(),
         };
-        lock.attempt(attempt, effects)
+        lock.attempt(attempt, effects)?;
+        if lock.queue_place().is_some() {
+            // It has no mark then. If it waits for sharers later, it needs a new one at once.
+            self.wished_at = None;
+        }
+        Ok(())
     }
 
     /// What the lock reports.

@@ -32,7 +32,7 @@ impl Bid {
         if was_granted {
             // That turn is over, and the place may have expired.
             lock.leave_queue(effects);
-            lock.enter_anew(MasterSet::all(effects.config.masters.len()), quorum);
+            lock.enter_anew(MasterSet::all(effects.config.masters.len()), effects);
             return;
         }
         if lock.queue_place().is_some() {
@@ -51,9 +51,8 @@ impl Bid {
                 self.leave_queue(lock, effects);
             }
         } else if !self.meets_sharers(lock)
-            && self.waiting().is_some_and(|waiting| lock.enter_anew(answered(&waiting.votes), quorum))
+            && self.waiting().is_some_and(|waiting| lock.enter_anew(answered(&waiting.votes), effects))
         {
-            self.wished_at = None;
             self.ask(lock, effects);
         }
     }
@@ -96,8 +95,7 @@ impl Bid {
     }
 
     fn leave_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
-        // If it waits for sharers from now on, it needs a new mark at once.
-        (self.renews_at, self.wished_at) = (None, None);
+        self.renews_at = None;
         lock.leave_queue(effects);
         // What was ahead in the queue no longer keeps it waiting.
         self.masters = Masters::unknown(effects.config.masters.len());
@@ -129,7 +127,7 @@ impl Bid {
     /// This process itself has removed another place from a queue, maybe the one before this
     /// lock's.
     pub(crate) fn queue_has_moved(&mut self, master: MasterId, lock: &mut Lock, effects: &mut Effects<'_>) {
-        if self.waits_for_its_turn(master, lock) {
+        if self.waits_for_its_turn(master, lock, effects) {
             self.become_free(master, lock, effects);
         }
     }
@@ -143,8 +141,9 @@ impl Bid {
 
     /// Whether a change of the key does not matter because others are ahead of the lock in the
     /// queue.
-    pub(super) fn waits_for_its_turn(&self, master: MasterId, lock: &Lock) -> bool {
-        lock.queue_place().is_some() && lock.keeps_places_at(master) && !lock.is_first_at(master)
+    pub(super) fn waits_for_its_turn(&self, master: MasterId, lock: &Lock, effects: &Effects<'_>) -> bool {
+        let keeps_place = !effects.without_queue.contains(master);
+        lock.queue_place().is_some() && keeps_place && !lock.is_first_at(master)
     }
 }
 

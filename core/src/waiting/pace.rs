@@ -130,8 +130,8 @@ impl Start {
         Self { is_wary: true, readers_beside: readers, ..Self::default() }
     }
 
-    /// The start of a fair waiter, which takes its turn in the masters' queues.
-    pub(crate) fn of_fair(self) -> Self {
+    /// The start of a waiter that takes its turn in the masters' queues.
+    pub(crate) fn of_queue(self) -> Self {
         Self::default().beside(self.readers_beside)
     }
 

@@ -104,7 +104,7 @@ impl Bid {
         let is_alone = !config.first_alone || config.masters.len() == 1;
         // Sharers do not take votes from one another, and a mark keeps new ones out only if it is
         // on a majority.
-        let asks_all = lock.targets().is_shared() || self.meets_sharers(lock) || lock.is_fair();
+        let asks_all = lock.targets().is_shared() || self.meets_sharers(lock) || lock.queues_up(effects);
         if !self.is_wary || self.insists() || is_last || is_alone || asks_all {
             return None;
         }
@@ -158,7 +158,7 @@ impl Bid {
         effects: &mut Effects<'_>,
     ) {
         let is_our_past = by_us && self.is_past_own_changes();
-        if is_our_past || self.is_to_hear_from(master) || self.waits_for_its_turn(master, lock) {
+        if is_our_past || self.is_to_hear_from(master) || self.waits_for_its_turn(master, lock, effects) {
             return;
         }
         if !self.is_beside() {

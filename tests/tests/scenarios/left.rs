@@ -19,7 +19,7 @@ const LEFT_TO_REAL_SERVERS: [(&str, &[&str]); 8] = [
             "denied_tracking_is_a_warning_and_the_waiter_polls",
         ],
     ),
-    ("renamed commands", &["a_server_without_a_command_that_a_lock_needs_gives_no_vote_and_it_is_named"]),
+    ("renamed commands", &["what_a_server_lacks_is_named_and_costs_only_what_needs_it"]),
     ("second address", &["a_name_that_leads_to_another_address_is_followed"]),
     (
         "replication",

@@ -365,9 +365,7 @@ pub(crate) fn denied_info_and_script_load_are_warnings(transport: &Transport) {
 }
 
 /// With and without the permission for COMMAND INFO, since they are looked for in different ways.
-pub(crate) fn a_server_without_a_command_that_a_lock_needs_gives_no_vote_and_it_is_named(
-    transport: &Transport,
-) {
+pub(crate) fn what_a_server_lacks_is_named_and_costs_only_what_needs_it(transport: &Transport) {
     let rule = "few on >secret ~* +@all -command";
     for (missing, for_fair_only) in [
         ("SET", false),
