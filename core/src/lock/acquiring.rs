@@ -41,6 +41,8 @@ pub(crate) struct Attempt {
     pub(crate) waited: Option<Duration>,
     /// Whether a reader proceeds although a writer waits.
     pub(crate) insists: bool,
+    /// Whether it is its place's turn on a quorum of masters: then it asks without the place.
+    pub(crate) in_turn: bool,
 }
 
 /// Which master is asked first to assign permits in an attempt.
@@ -91,8 +93,12 @@ impl Trying {
     pub(super) fn begin(attempt: Attempt, cx: &mut Context<'_, '_>) -> Self {
         let now = cx.effects.now;
         let masters = cx.effects.config.masters.len();
+        let round = cx.base.next_round();
+        if let Some(queueing) = &mut cx.base.queueing {
+            queueing.begins(round, attempt.in_turn);
+        }
         let trying = Self {
-            round: cx.base.next_round(),
+            round,
             since: now,
             votes: Votes::outstanding(masters),
             stale: MasterSet::EMPTY,
@@ -124,6 +130,9 @@ impl Trying {
 
     fn ask(&self, masters: MasterSet, cx: &mut Context<'_, '_>) {
         let request = cx.request(Some(self.round), Action::Acquire, cx.base.ttl);
+        if cx.asks_in_turn() {
+            return cx.effects.order(masters, request.without_place());
+        }
         let Self { watches: watch, waited, .. } = *self;
         let insists = if cx.has_place() { cx.is_settled_in_queue() } else { self.insists };
         let (fence, turn) = (cx.queue_number(), cx.queue_turn());

@@ -341,7 +341,7 @@ impl Lock {
                 _ => false,
             };
             if is_asked {
-                queueing.note(master, answer, effects);
+                queueing.note(master, round, answer, effects);
             }
         }
         let cx = &mut Context { base: &mut self.base, keys, effects };

@@ -57,11 +57,20 @@ pub(crate) struct Queueing {
     left: Option<(Request, MasterSet)>,
     /// Masters on which it is first, and waits only for the key.
     first: MasterSet,
+    /// Masters that have told it of its turn since it last asked all.
+    told: MasterSet,
+    /// The round of the last attempt, if it was made in turn.
+    in_turn: Option<u32>,
 }
 
 impl Queueing {
     pub(super) fn place(&self) -> Option<QueuePlace> {
         self.place
+    }
+
+    /// An attempt begins.
+    pub(super) fn begins(&mut self, round: u32, in_turn: bool) {
+        self.in_turn = in_turn.then_some(round);
     }
 
     /// No other caller of this process goes on with the place.
@@ -83,11 +92,16 @@ impl Queueing {
     fn asks_all(&mut self, all: MasterSet, now: Instant) {
         self.added = all.without(self.placed);
         (self.placed, self.answered, self.asked_at) = (all, MasterSet::EMPTY, now);
+        self.told = MasterSet::EMPTY;
         self.uninformed = if self.turn.is_none() { all } else { MasterSet::EMPTY };
         self.left = None;
     }
 
-    pub(super) fn note(&mut self, master: MasterId, answer: Answer, effects: &Effects<'_>) {
+    pub(super) fn note(&mut self, master: MasterId, round: u32, answer: Answer, effects: &Effects<'_>) {
+        if self.in_turn == Some(round) {
+            // It says nothing about the place.
+            return;
+        }
         match answer {
             Answer::Failed { fate: Fate::NotSent, cause, .. } if !cause.is_no_vote_yet() => {
                 if self.added.contains(master) {
@@ -283,6 +297,25 @@ impl Lock {
         }
     }
 
+    /// A master has told it of its turn.
+    pub(crate) fn told_of_turn(&mut self, master: MasterId) {
+        if let Some(queueing) = &mut self.base.queueing {
+            queueing.told.insert(master);
+        }
+    }
+
+    /// Whether it is first on a quorum of masters that are free.
+    pub(crate) fn has_its_turn(&self, free: MasterSet, quorum: Quorum) -> bool {
+        let Some(queueing) = &self.base.queueing else { return false };
+        let first = queueing.told.with(queueing.first).intersection(free);
+        queueing.is_settled && first.iter().count() >= quorum.needed()
+    }
+
+    /// Whether its last attempt was made in turn.
+    pub(crate) fn asked_in_turn(&self) -> bool {
+        self.base.queueing.as_ref().is_some_and(|queueing| queueing.in_turn.is_some())
+    }
+
     /// When to ask again at the latest, if a master has told it of its turn, so that the turn is
     /// not lost there.
     pub(crate) fn turn_ends(&self, now: Instant) -> Option<Instant> {
@@ -294,6 +327,11 @@ impl Lock {
 impl Context<'_, '_> {
     pub(super) fn has_place(&self) -> bool {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.place.is_some())
+    }
+
+    /// Whether the present attempt is made in turn.
+    pub(super) fn asks_in_turn(&self) -> bool {
+        self.base.queueing.as_ref().is_some_and(|queueing| queueing.in_turn.is_some())
     }
 
     /// The number for the place on masters that do not have it yet.

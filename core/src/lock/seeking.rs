@@ -30,7 +30,9 @@ impl Lock {
                     Context { base: &mut self.base, keys, effects }.unmark_held();
                 }
             }
-            self.enters(place, all, effects.now);
+            if !attempt.in_turn {
+                self.enters(place, all, effects.now);
+            }
         }
         let base = &mut self.base;
         if attempt.waited.is_some() && base.wish.is_none() && !base.targets.is_shared() {

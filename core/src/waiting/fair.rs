@@ -35,7 +35,11 @@ impl Bid {
             lock.enter_anew(MasterSet::all(effects.config.masters.len()), effects);
             return;
         }
-        if lock.queue_place().is_some() {
+        if lock.asked_in_turn() && !self.meets_sharers(lock) {
+            // The place is only kept for its turn.
+            lock.stay(effects);
+            self.renews_at = Some(effects.now + QueuePlace::RENEWED_EACH);
+        } else if lock.queue_place().is_some() {
             // A round that was lost early may be answered by more masters before the place must be
             // renewed.
             let is_outstanding = |vote: &&Vote| **vote == Vote::Outstanding;
@@ -60,7 +64,10 @@ impl Bid {
     /// An answer has come for a waiter: all masters must agree on its number, and enough of them
     /// may be free now.
     pub(super) fn heard_in_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
-        if self.renews_at.is_some() {
+        if self.renews_at.is_some() && self.meets_sharers(lock) {
+            // A queue does not keep new sharers out.
+            self.leave_queue(lock, effects);
+        } else if self.renews_at.is_some() {
             lock.agree_on_number(effects);
             self.ask_if_free(lock, effects);
         }
@@ -70,7 +77,8 @@ impl Bid {
     /// waiters do not take each other's votes.
     fn ask_if_free(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
         let needed = effects.config.quorum.needed();
-        if lock.has_its_number() && self.masters.count(Key::Free) >= needed {
+        // A turn that was not granted although masters were free is not asked for again at once.
+        if lock.has_its_number() && !lock.asked_in_turn() && self.masters.count(Key::Free) >= needed {
             self.ask(lock, effects);
         }
     }
@@ -118,6 +126,7 @@ impl Bid {
     ) {
         if lock.queue_place().is_some_and(|own| own.to_hex() == place) {
             // If too few masters tell it, it keeps its place at its head where one did.
+            lock.told_of_turn(master);
             let turn_ends = lock.turn_ends(effects.now);
             self.renews_at = self.renews_at.map(|at| turn_ends.map_or(at, |ends| at.min(ends)));
             self.become_free(master, lock, effects);
