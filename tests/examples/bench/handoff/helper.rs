@@ -104,8 +104,8 @@ impl Drop for Helper {
 /// The main function of a helper's process.
 ///
 /// - `work START END REST`: takes turns in this span, with rests; an answer for each, and `done`.
-/// - `gate RESOURCE START END HOLD THREADS MEANS`: takes turns in this span, see [`Gate`]; an answer
-///   for each, and `done` for each thread.
+/// - `gate RESOURCE START END HOLD THREADS MEANS`: takes turns in this span, see [`Gate`]; an
+///   answer for each, and `done` for each thread.
 /// - `hold RESOURCE MILLIS`: takes the lock with this TTL and keeps it; the time of the grant.
 /// - `pass RESOURCE MILLIS`: takes the lock with this TTL and gives it back; the time of the grant.
 /// - `wait RESOURCE COUNT`: has COUNT clients wait for the lock, until this process is killed.

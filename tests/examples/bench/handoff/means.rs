@@ -34,8 +34,8 @@ pub(crate) struct Gate<'a> {
     /// - `kept`: as the way does, and the keys stay for a while;
     /// - `impatient`: as the way does, with a short timeout, and again;
     /// - `batch`: together with another resource; `read`: shared with other readers;
-    /// - `hand-over`: two threads with a locker each; the other thread's locker resumes the lock and
-    ///   releases it;
+    /// - `hand-over`: two threads with a locker each; the other thread's locker resumes the lock
+    ///   and releases it;
     /// - `foreign`: another client, which sets keys and tries again soon.
     pub(crate) means: &'a str,
 }
