@@ -62,9 +62,9 @@ fn main() -> ExitCode {
     let outcome = match todo {
         Todo::Help => return ExitCode::SUCCESS,
         Todo::Measure { rounds, scenarios } => measure(rounds, &scenarios),
-        Todo::HandOffs { rounds, letters } => {
+        Todo::HandOffs { rounds, letters, rows } => {
             let mut record = Record::new(rounds);
-            handoff::main(rounds, &letters, &mut record);
+            handoff::main(rounds, &letters, &rows, &mut record);
             record.keep(letters == handoff::SCENARIOS)
         }
         Todo::Kinds { rounds, letters } => {

@@ -12,12 +12,14 @@ Measures locks in our ways and in others, as ratios to a floor of raw sockets, o
 
 bench [ROUNDS] [SCENARIO ...]
 bench handoff [ROUNDS [LETTERS]]
+bench handoff ROUNDS G [ROWS]
 bench kinds [ROUNDS [LETTERS]]
 
 ROUNDS     how often the ways take turns; by default 7, and 5 for hand-offs and kinds
 SCENARIO   sequential, inflight, hung, dead, held or tls; by default all of these
-LETTERS    the scenarios, which tests/README.md describes: letters of ARBFPCKD for hand-offs, or of
-           OMBWDPF for kinds; by default all";
+LETTERS    the scenarios, which tests/README.md describes: letters of ARBFPCKDG for hand-offs, or
+           of OMBWDPF for kinds; by default all
+ROWS       the beginning of the names of the rows of G to measure, such as near or turns-8; by default all";
 
 const ROUNDS: usize = 7;
 const LETTERED_ROUNDS: usize = 5;
@@ -27,7 +29,7 @@ const LETTERED_ROUNDS: usize = 5;
 pub(crate) enum Todo {
     Help,
     Measure { rounds: usize, scenarios: Vec<&'static str> },
-    HandOffs { rounds: usize, letters: String },
+    HandOffs { rounds: usize, letters: String, rows: String },
     Kinds { rounds: usize, letters: String },
 }
 
@@ -51,10 +53,18 @@ impl Todo {
                 continue;
             }
             let (rounds, letters) = letters(&mut words, what, known)?;
+            let has_rows = name == handoff::NAME && letters == handoff::ROWS;
+            let rows = if has_rows { words.next() } else { None }.unwrap_or_default().to_owned();
+            if !handoff::is_row(&rows) {
+                return Err(format!("no row of {letters} begins with {rows:?}"));
+            }
+            if let Some(word) = words.next() {
+                return Err(format!("nothing may follow here, but {word:?} does"));
+            }
             return Ok(if name == kinds::NAME {
                 Self::Kinds { rounds, letters }
             } else {
-                Self::HandOffs { rounds, letters }
+                Self::HandOffs { rounds, letters, rows }
             });
         }
         let rounds = words.next_if(|word| word.starts_with(|first: char| first.is_ascii_digit()));
@@ -78,10 +88,7 @@ fn letters(
     if let Some(letter) = letters.chars().find(|letter| !known.contains(*letter)) {
         return Err(format!("{what} have no scenario {letter:?}; there are {known}"));
     }
-    match words.next() {
-        Some(word) => Err(format!("nothing may follow the letters, but {word:?} does")),
-        None => Ok((rounds, letters)),
-    }
+    Ok((rounds, letters))
 }
 
 fn number(word: &str) -> Result<usize, String> {
@@ -120,10 +127,12 @@ mod tests {
 
     #[test]
     fn hand_offs_are_a_separate_command() {
-        let all = Todo::HandOffs { rounds: 5, letters: "ARBFPCKD".to_owned() };
-        assert_eq!(read("handoff"), Ok(all));
-        let some = Todo::HandOffs { rounds: 2, letters: "AC".to_owned() };
-        assert_eq!(read("handoff 2 AC"), Ok(some));
+        let some = |rounds, letters: &str, rows: &str| {
+            Ok(Todo::HandOffs { rounds, letters: letters.to_owned(), rows: rows.to_owned() })
+        };
+        assert_eq!(read("handoff"), some(5, "ARBFPCKDG", ""));
+        assert_eq!(read("handoff 2 AC"), some(2, "AC", ""));
+        assert_eq!(read("handoff 2 G near"), some(2, "G", "near"));
         let permits = Todo::Kinds { rounds: 2, letters: "PW".to_owned() };
         assert_eq!(read("kinds 2 PW"), Ok(permits));
         assert!(read("kinds 2 PA").unwrap_err().contains("OMBWDP"));
@@ -133,8 +142,9 @@ mod tests {
     #[test]
     fn an_impossible_value_is_refused_with_the_possible_ones() {
         assert!(read("3 fast").unwrap_err().contains("inflight"));
-        assert!(read("handoff 1 AX").unwrap_err().contains("ARBFPCKD"));
-        for line in ["0", "3x", "--rounds 3", "handoff x", "handoff 1 A B"] {
+        assert!(read("handoff 1 AX").unwrap_err().contains("ARBFPCKDG"));
+        assert!(read("handoff 1 G far-off").unwrap_err().contains("far-off"));
+        for line in ["0", "3x", "--rounds 3", "handoff x", "handoff 1 A B", "handoff 1 G near far"] {
             assert!(read(line).is_err(), "{line}");
         }
     }

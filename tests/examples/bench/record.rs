@@ -110,7 +110,7 @@ impl Record {
 
 fn print(scenario: &str, masters: &str, way: &str, cells: &[String]) {
     let cells: String = cells.iter().map(|cell| format!(" {cell:>12}")).collect();
-    println!("{scenario:8} {masters:7} {way:12}{cells}");
+    println!("{scenario:24} {masters:7} {way:12}{cells}");
 }
 
 pub(crate) fn micros(span: Duration) -> String {

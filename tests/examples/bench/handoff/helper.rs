@@ -11,6 +11,7 @@ use std::time::Duration;
 use quorlock_tests::chaos::history::now;
 
 use super::crowd::{self, Crowd};
+use super::means::Gate;
 use super::turns::{Span, Turn};
 use super::way::Way;
 use super::work::work;
@@ -35,10 +36,15 @@ impl Helper {
 
     /// Starts a helper from this build of the program.
     pub(crate) fn of(program: &Path, way: &Way, masters: &[SocketAddr]) -> Self {
+        Self::far(program, way, masters, 0)
+    }
+
+    /// The same, with a round trip to the masters of this many milliseconds.
+    pub(crate) fn far(program: &Path, way: &Way, masters: &[SocketAddr], round_trip: u64) -> Self {
         let masters: Vec<_> = masters.iter().map(SocketAddr::to_string).collect();
         let mut command = Command::new(program);
         command
-            .args([super::NAME, HELPER, way.name, &masters.join(",")])
+            .args([super::NAME, HELPER, way.name, &masters.join(","), &round_trip.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = command.spawn().expect("this program can be started again");
@@ -98,6 +104,8 @@ impl Drop for Helper {
 /// The main function of a helper's process.
 ///
 /// - `work START END REST`: takes turns in this span, with rests; an answer for each, and `done`.
+/// - `gate RESOURCE START END HOLD THREADS MEANS`: takes turns in this span, see [`Gate`]; an
+///   answer for each, and `done` for each thread.
 /// - `hold RESOURCE MILLIS`: takes the lock with this TTL and keeps it; the time of the grant.
 /// - `pass RESOURCE MILLIS`: takes the lock with this TTL and gives it back; the time of the grant.
 /// - `wait RESOURCE COUNT`: has COUNT clients wait for the lock, until this process is killed.
@@ -107,7 +115,8 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = String>) -> io::Result<()
     let masters = arguments.next().expect("masters");
     let masters: Vec<SocketAddr> =
         masters.split(',').map(|address| address.parse().expect("a master")).collect();
-    let opened = way.open(&masters);
+    let round_trip = arguments.next().map_or(0, |millis| millis.parse().expect("a number"));
+    let opened = way.open_far(&masters, Duration::from_millis(round_trip));
     opened.release(opened.lock(&format!("process {}", std::process::id()), TTL));
     let mut output = io::stdout().lock();
     writeln!(output, "ready")?;
@@ -123,6 +132,22 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = String>) -> io::Result<()
                     writeln!(output, "{turn}")?;
                 }
                 writeln!(output, "done")?;
+            }
+            ["gate", resource, start, end, hold, threads, means] => {
+                let gate = Gate {
+                    resource,
+                    start: number(start),
+                    end: number(end),
+                    hold: Duration::from_millis(number(hold)),
+                    threads: number(threads),
+                    means,
+                };
+                for turns in gate.pass(way, &masters, &opened) {
+                    for turn in turns {
+                        writeln!(output, "{turn}")?;
+                    }
+                    writeln!(output, "done")?;
+                }
             }
             [how @ ("hold" | "pass"), resource, ttl] => {
                 let held = opened.lock(resource, Duration::from_millis(number(ttl)));

@@ -1,16 +1,17 @@
 //! Kills a holder, and measures how soon after the end of its TTL others have its lock. Kills
-//! waiters of one queue, and measures how long the waiter behind them is delayed.
+//! waiters, and measures how long the waiter behind them is delayed.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorlock_core::Resource;
-use quorlock_tests::RedisServer;
 use quorlock_tests::chaos::history::now;
+use quorlock_tests::{RedisServer, Value};
 
 use super::helper::Helper;
-use super::way::{FAIR, PLAIN, Way};
+use super::way::Way;
 
 const TTL_MILLIS: u64 = 1_000;
 /// Long enough for waiters to have requested the lock, and shorter than the TTL.
@@ -70,43 +71,66 @@ impl<'a> Waiters<'a> {
 
 /// The number of processes of the waiters that are killed at once.
 const PROCESSES: usize = 5;
-const HELD_MILLIS: u64 = 60_000;
+const HELD: Duration = Duration::from_secs(60);
 
-/// Kills this number of fair waiters at once, and releases the lock. Returns the time from the
-/// release until the waiter behind them had the lock.
-pub(crate) fn stall(masters: &[RedisServer], addresses: &[SocketAddr], waiters: usize) -> Duration {
-    let [plain, fair] = [PLAIN, FAIR].map(|name| Way::named(name).expect("a way"));
-    let resource = "of-dead-waiters";
+/// Some waiters are killed at once, just before a holder releases the lock.
+#[derive(Clone, Copy)]
+pub(crate) struct Story {
+    /// The way of the holder. Only a fair one has had a place in the queue.
+    pub(crate) holder: &'static str,
+    /// How long it holds the lock, at least.
+    pub(crate) hold: Duration,
+    pub(crate) killed: usize,
+}
+
+/// Returns the time from the release until a waiter behind the killed ones had the lock. `start`
+/// starts a waiter's process, and `is_fair` says whether all of them have places in the queue.
+pub(crate) fn stall(
+    masters: &[RedisServer],
+    addresses: &[SocketAddr],
+    start: impl Fn() -> Helper,
+    is_fair: bool,
+    story: Story,
+) -> Duration {
+    let resource = format!("of-dead-waiters-{}", now());
+    let opened = Way::named(story.holder).expect("a way").open(addresses);
+    let processes = PROCESSES.min(story.killed);
+    let mut killed: Vec<_> = (0..processes).map(|_| start()).collect();
+    let mut last = start();
+    let held = opened.lock(&resource, HELD);
+    let granted = Instant::now();
+    let holders: Vec<_> = masters.iter().map(|master| places(master, &resource)).collect();
     let queued = |count: usize| {
-        let is_full = |master| places(master, resource) == count;
-        while !masters.iter().all(is_full) {
-            thread::sleep(Duration::from_millis(1));
+        let is_full = |(master, holders): (&RedisServer, &BTreeSet<String>)| {
+            places(master, &resource).difference(holders).count() == count
+        };
+        if is_fair {
+            while !masters.iter().zip(&holders).all(is_full) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        } else {
+            thread::sleep(UNTIL_KILLED);
         }
     };
-    queued(0);
-    // This holder has no place in the queue, so all places belong to waiters.
-    let opened = plain.open(addresses);
-    let held = opened.lock(resource, Duration::from_millis(HELD_MILLIS));
-    let processes = PROCESSES.min(waiters);
-    let mut killed: Vec<_> = (0..processes).map(|_| Helper::start(fair, addresses)).collect();
     for process in &mut killed {
-        process.tell(&format!("wait {resource} {}", waiters / processes));
+        process.tell(&format!("wait {resource} {}", story.killed / processes));
     }
-    queued(waiters);
-    let mut last = Helper::start(fair, addresses);
+    queued(story.killed);
     last.tell(&format!("pass {resource} {TTL_MILLIS}"));
-    queued(waiters + 1);
+    queued(story.killed + 1);
+    thread::sleep(story.hold.saturating_sub(granted.elapsed()));
     killed.iter_mut().for_each(Helper::kill);
     let released = now();
     opened.release(held);
     Duration::from_nanos(last.granted().saturating_sub(released))
 }
 
-/// How many places are in a master's queue.
-fn places(master: &RedisServer, resource: &str) -> usize {
+/// The places in a master's queue, of waiters and of a holder that has waited.
+fn places(master: &RedisServer, resource: &str) -> BTreeSet<String> {
     let queue = Resource::new(resource).expect("a name").queue_key();
     let queue = String::from_utf8(queue).expect("text");
-    let members = master.command(&["ZCARD", &queue]).int().expect("a number");
-    // One of them is the largest number.
-    usize::try_from(members).expect("a small number").saturating_sub(1)
+    let members = master.command(&["ZRANGE", &queue, "0", "-1"]);
+    let members = members.array().expect("a sorted set, or none").iter().filter_map(Value::text);
+    // This member has the largest number.
+    members.filter(|member| *member != "~").map(str::to_owned).collect()
 }

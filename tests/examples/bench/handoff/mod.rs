@@ -6,8 +6,10 @@
 //! of the machine affects all of them.
 
 mod crowd;
+mod gates;
 mod helper;
 mod killed;
+mod means;
 mod pace;
 mod raw;
 mod requests;
@@ -22,8 +24,9 @@ use std::time::Duration;
 use quorlock_tests::{Fleet, RedisServer, Servers, Summary, masters};
 
 use crowd::Crowd;
+pub(crate) use gates::is_row;
 use helper::Helper;
-use killed::Waiters;
+use killed::{Story, Waiters};
 pub(crate) use requests::Requests;
 use turns::Figures;
 pub(crate) use turns::Turn;
@@ -39,7 +42,9 @@ const UNTIL_GONE: Duration = Duration::from_millis(500);
 /// The argument before all others of this benchmark.
 pub(crate) const NAME: &str = "handoff";
 /// The letters of all scenarios.
-pub(crate) const SCENARIOS: &str = "ARBFPCKD";
+pub(crate) const SCENARIOS: &str = "ARBFPCKDG";
+/// The one whose rows have names.
+pub(crate) const ROWS: &str = "G";
 const MASTERS: [usize; 2] = [3, 5];
 
 /// The main function of a helper's process, if this is one.
@@ -52,8 +57,8 @@ pub(crate) fn is_helper(arguments: impl Iterator<Item = String>) -> bool {
     is_one
 }
 
-/// Measures the scenarios of these letters.
-pub(crate) fn main(rounds: usize, scenarios: &str, record: &mut Record) {
+/// Measures the scenarios of these letters, or only some rows.
+pub(crate) fn main(rounds: usize, scenarios: &str, rows: &str, record: &mut Record) {
     assert_eq!(Servers::chosen(), Servers::Real, "this measures real servers");
     for count in MASTERS {
         let masters = masters(count);
@@ -83,6 +88,9 @@ pub(crate) fn main(rounds: usize, scenarios: &str, record: &mut Record) {
         if scenarios.contains('D') {
             crowds(record, count);
         }
+    }
+    if scenarios.contains(ROWS) {
+        gates::main(record, rounds, rows);
     }
 }
 
@@ -207,11 +215,13 @@ fn killed_holders(record: &mut Record, masters: &Fleet) {
 const KILLED_WAITERS: [usize; 3] = [1, 10, 100];
 
 fn killed_waiters(record: &mut Record, masters: &Fleet, rounds: usize) {
-    let addresses = addresses(masters);
+    let (addresses, fair) = (addresses(masters), Way::named(FAIR).expect("a way"));
     record.header(&["stall_p50_ms", "stall_max_ms", "rounds"]);
     for waiters in KILLED_WAITERS {
-        let stalls: Vec<_> = (0..rounds).map(|_| killed::stall(masters, &addresses, waiters)).collect();
-        let stalls = Summary::of(&stalls);
+        let story = Story { holder: PLAIN, hold: Duration::ZERO, killed: waiters };
+        let start = || Helper::start(fair, &addresses);
+        let stall = |_| killed::stall(masters, &addresses, start, true, story);
+        let stalls = Summary::of(&(0..rounds).map(stall).collect::<Vec<_>>());
         let cells = [record::millis(stalls.p50), record::millis(stalls.max), stalls.count.to_string()];
         record.row(&format!("K{waiters}"), masters.len(), FAIR, &cells);
     }

@@ -18,10 +18,15 @@ const BEFORE: &str = "QUORLOCK_BENCH_BEFORE";
 /// The ways that are measured.
 const WAYS: [&str; 3] = ["blocking", "smol", "tokio"];
 
+/// The other build of this program.
+pub(crate) fn before() -> Option<PathBuf> {
+    std::env::var_os(BEFORE).map(PathBuf::from)
+}
+
 pub(crate) fn main(record: &mut Record, masters: &[RedisServer], rounds: usize) {
     let this = std::env::current_exe().expect("this program has a name");
-    let before = std::env::var_os(BEFORE).map(PathBuf::from);
-    let builds: Vec<_> = before.into_iter().map(|program| ("before", program)).chain([("", this)]).collect();
+    let builds: Vec<_> =
+        before().into_iter().map(|program| ("before", program)).chain([("", this)]).collect();
     let addresses = addresses(masters);
     record.header(&["gap_p50_us", "gap_p99_us", "busiest", "longest", "requests", "turns/s"]);
     for count in PROCESSES {

@@ -14,7 +14,8 @@ use std::time::Duration;
 use quorlock_tests::RawClient;
 use rustix::event::{PollFd, PollFlags, poll};
 
-const RELEASE: &str =
+/// Deletes a key that has this value.
+pub(super) const RELEASE: &str =
     "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
 
 /// A lock for the threads of one process.

@@ -40,6 +40,10 @@ pub(crate) struct Figures {
     pub(crate) busiest: f64,
     /// The longest wait, as a multiple of what all workers' turns take on average.
     pub(crate) longest_wait: f64,
+    /// The longest wait of each worker, in the same unit.
+    pub(crate) waits: Vec<f64>,
+    /// How many turns each worker had in the span.
+    pub(crate) turns: Vec<usize>,
     /// How many turns went to workers that had asked later than a waiting one, in the worst case.
     pub(crate) passed_over: usize,
 }
@@ -64,9 +68,15 @@ impl Figures {
                 gaps.push(Duration::from_nanos(next.granted - turn.released));
             }
         }
-        let in_time = turns.iter().filter(|turn| turn.granted <= span.end).count();
+        let in_span = |turns: &Vec<Turn>| turns.iter().filter(|turn| turn.granted <= span.end).count();
+        let each: Vec<usize> = workers.iter().map(in_span).collect();
+        let in_time: usize = each.iter().sum();
         let fair = (span.end - span.start) as f64 / in_time.max(1) as f64 * workers.len() as f64;
-        let longest = turns.iter().map(|turn| turn.granted - turn.asked).max().unwrap_or_default();
+        let longest = |turns: &Vec<Turn>| {
+            let longest = turns.iter().map(|turn| turn.granted - turn.asked).max().unwrap_or_default();
+            longest as f64 / fair
+        };
+        let waits: Vec<f64> = workers.iter().map(longest).collect();
         let busiest = workers.iter().map(Vec::len).max().unwrap_or_default();
         let passed_over = |(place, turn): (usize, &Turn)| {
             turns.iter().take(place).filter(|earlier| earlier.asked > turn.asked).count()
@@ -76,7 +86,9 @@ impl Figures {
             per_second: in_time as f64 * 1e9 / (span.end - span.start) as f64,
             changes: changes as f64 / turns.len().saturating_sub(1).max(1) as f64,
             busiest: busiest as f64 / turns.len().max(1) as f64,
-            longest_wait: longest as f64 / fair,
+            longest_wait: waits.iter().copied().fold(0.0, f64::max),
+            waits,
+            turns: each,
             passed_over: turns.iter().enumerate().map(passed_over).max().unwrap_or_default(),
         }
     }
@@ -113,7 +125,8 @@ mod tests {
         assert_eq!((figures.per_second, figures.changes), (1e8, 1.0));
         assert_eq!((figures.busiest, figures.passed_over), (0.5, 0));
         assert_eq!((figures.gaps.count, figures.gaps.max), (3, Duration::from_nanos(2)));
-        assert_eq!(figures.longest_wait, 13.0 / 20.0);
+        assert_eq!((figures.longest_wait, figures.turns), (13.0 / 20.0, vec![2, 2]));
+        assert_eq!(figures.waits, [13.0 / 20.0, 13.0 / 20.0]);
     }
 
     #[test]

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use quorlock_core::front::{Guard, Locker};
 use quorlock_core::{Config, ConfigBuilder};
-use quorlock_tests::Transport;
+use quorlock_tests::{Direction, FaultProxy, Transport};
 
 use super::raw::Raw;
 
 /// The longest wait of a worker, so that a way which never gets the lock ends.
 const WITHIN: Duration = Duration::from_secs(15);
+/// The default `request_timeout`. A master that needs longer to answer would have no vote.
+const NEAR: Duration = Duration::from_millis(200);
 
 /// Ours on the blocking transport, with the default settings.
 pub(crate) const PLAIN: &str = "blocking";
@@ -90,16 +92,41 @@ impl Way {
 
     /// Connects to these masters.
     pub(crate) fn open(&self, masters: &[SocketAddr]) -> Opened {
+        self.open_with(masters, |config| config)
+    }
+
+    /// Connects to these masters over lines of this process with this round trip.
+    pub(crate) fn open_far(&self, masters: &[SocketAddr], round_trip: Duration) -> Opened {
+        if round_trip.is_zero() {
+            return self.open(masters);
+        }
+        let line = |master: &SocketAddr| {
+            let line = FaultProxy::start(*master);
+            line.delay(Direction::Both, round_trip / 2);
+            line
+        };
+        let lines: Vec<_> = masters.iter().map(line).collect();
+        let addresses: Vec<_> = lines.iter().map(FaultProxy::address).collect();
+        let opened = self.open_with(&addresses, |config| config.request_timeout(NEAR.max(round_trip * 4)));
+        Opened { _lines: lines, ..opened }
+    }
+
+    fn open_with(
+        &self,
+        masters: &[SocketAddr],
+        distance: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
+    ) -> Opened {
         let urls = || masters.iter().map(|address| format!("redis://{address}"));
         match &self.client {
             Client::Raw => {
-                Opened { transport: Transport::named("blocking"), locks: Locks::Raw(Raw::open(masters)) }
+                let locks = Locks::Raw(Raw::open(masters));
+                Opened { transport: Transport::named("blocking"), locks, _lines: Vec::new() }
             }
             Client::Quorlock { transport, settings, fair } => {
                 let transport = Transport::named(transport);
-                let config = settings(Config::builder(urls())).build().expect("usable settings");
+                let config = distance(settings(Config::builder(urls()))).build().expect("usable settings");
                 let locks = Locks::Quorlock(transport.open(config), *fair);
-                Opened { transport, locks }
+                Opened { transport, locks, _lines: Vec::new() }
             }
             #[cfg(feature = "peers")]
             Client::Rslock { pauses } => {
@@ -109,7 +136,8 @@ impl Way {
                     // makes another request.
                     manager.set_retry(3, *pauses);
                 }
-                Opened { transport: Transport::named("tokio"), locks: Locks::Rslock(manager) }
+                let locks = Locks::Rslock(manager);
+                Opened { transport: Transport::named("tokio"), locks, _lines: Vec::new() }
             }
         }
     }
@@ -119,6 +147,8 @@ impl Way {
 pub(crate) struct Opened {
     transport: Transport,
     locks: Locks,
+    /// What delays the bytes of a far client.
+    _lines: Vec<FaultProxy>,
 }
 
 enum Locks {
@@ -144,6 +174,14 @@ pub(crate) enum Held {
 impl Opened {
     pub(crate) fn transport(&self) -> &Transport {
         &self.transport
+    }
+
+    /// Our locker, and whether its requests have a place in one queue of all processes.
+    pub(crate) fn ours(&self) -> (&Locker, bool) {
+        match &self.locks {
+            Locks::Quorlock(locker, fair) => (locker, *fair),
+            _ => panic!("a way of ours"),
+        }
     }
 
     /// Blocks this thread until it has the lock. Async ways run their futures on it.
