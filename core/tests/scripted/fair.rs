@@ -19,7 +19,7 @@ pub fn processes(masters: usize, count: u64) -> World {
 }
 
 /// The first process holds the lock, and the others wait for it in order.
-fn queue(masters: usize, count: u64) -> (World, Vec<LockId>) {
+pub fn queue(masters: usize, count: u64) -> (World, Vec<LockId>) {
     let mut world = processes(masters, count);
     let mut locks = vec![world.hold(&fair())];
     for node in 1..count {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorlock_core::Acquire;
 
-use super::fair::{fair, granted, places, processes};
+use super::fair::{fair, granted, places, processes, queue};
 use super::wake_ups::is_granted;
 use super::world::{Flow, World, ms, settings, wall_clock};
 
@@ -143,4 +143,35 @@ fn a_plain_caller_asks_after_what_a_fair_one_got_is_taken_back() {
         let (leave, set) = (place("LEAVE").unwrap(), place("SET").unwrap());
         assert!(leave < set, "{commands:?}");
     }
+}
+
+#[test]
+fn a_waiter_that_is_told_of_its_turn_asks_as_any_other_client_does() {
+    let (mut world, locks) = queue(3, 2);
+    world.pass(ms(10));
+    let asked = |world: &World, name| world.masters.iter().map(|master| master.count(name)).sum::<usize>();
+    let before = ["SET", "ENTER"].map(|name| asked(&world, name));
+    world.release(locks[0]);
+    world.pump();
+    assert_eq!(granted(&mut world), [1]);
+    let after = ["SET", "ENTER"].map(|name| asked(&world, name));
+    assert_eq!((after[0] - before[0], after[1] - before[1]), (3, 0));
+}
+
+#[test]
+fn a_turn_that_is_not_granted_is_asked_for_again_after_a_pause_and_keeps_its_place() {
+    let (mut world, locks) = queue(3, 3);
+    world.pass(ms(10));
+    world.each(|master| master.fails("SET", "OOM command not allowed when used memory > 'maxmemory'."));
+    world.release(locks[0]);
+    world.pass(ms(1_500));
+    assert_eq!(granted(&mut world), []);
+    for (master, at) in world.masters.iter().zip(0..) {
+        assert_eq!(places(&world, at), 2);
+        let asked = master.count("SET");
+        assert!((2..=30).contains(&asked), "{asked}");
+    }
+    world.each(|master| master.mends("SET"));
+    world.pass(ms(500));
+    assert_eq!(granted(&mut world), [1], "the first one of the queue");
 }

@@ -54,7 +54,7 @@ pub(super) const KEEP_ALL_GUARDED: Script =
     before_look!(KEEP_ALL.text, 47, "keep all guarded", "8bbdb3cb18c7a48e9219c6f4633f409783f5d04f");
 
 pub(super) const KEEP_LEAVING_GUARDED: Script =
-    before_look!(KEEP_LEAVING.text, 51, "keep leaving guarded", "e6a243a0a25babf9ad2e53ac25f28a0c65bb8114");
+    before_look!(KEEP_LEAVING.text, 51, "keep leaving guarded", "a55449c79ed30bcc69b50c705fd8dd8f703f66e7");
 
 /// Each script that rests on a key of ours, with its replacement under the restart guard. Without
 /// the guard, restoring a lock without a number needs no script.

@@ -34,7 +34,7 @@ local prefix, dropped = string.sub(KEYS[2], 1, -1 - #place)
 local function bad(reply) return type(reply) == 'table' and reply.err and reply end
 local function head()
   for left = 100, 0, -1 do
-    local first = call('ZRANGE', queue, 0, 0)
+    local first = call('ZRANGE', queue, '0', '0')
     if bad(first) then return nil, first end
     first = first[1]
     if first == '~' then return nil end
@@ -90,12 +90,12 @@ local function whole(number) return string.format('%.0f', number) end
 local long = whole(10 * ARGV[4])
 local there = call('PEXPIRE', queue, long)
 if bad(there) then return there end
-local known = call('ZADD', queue, 'XX', 'INCR', 0, place)
+local known = call('ZADD', queue, 'XX', 'INCR', '0', place)
 if bad(known) then return known end
 local number = known and tonumber(known) or given
 local moves = not known or number < given or number > given and given > 0 and has('x')
 if moves then
-  local largest = call('ZADD', queue, 'XX', 'INCR', 0, '~')
+  local largest = call('ZADD', queue, 'XX', 'INCR', '0', '~')
   if bad(largest) then return largest end
   largest = tonumber(largest or 0)
   was, number = known and head(), given > 0 and given or largest + 1
@@ -159,7 +159,7 @@ end
 done = call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return bad(done) or fence"
     ),
-    sha1_hex: "1ed76cf7addeedcd535d39f88d07f8fe3218e019",
+    sha1_hex: "cad3721bbcab81e226c6a2b98998f6f723c29292",
 };
 
 /// The end of a script that gives a lock up: removes its place, and tells the next one. If the lock
@@ -167,7 +167,6 @@ return bad(done) or fence"
 ///
 /// A place ends on its own, so no error of that matters.
 const LEAVES: &str = concat!(
-    "\nend\nlocal said = work()\n",
     define_head!(),
     "\
 local was = said == 1 and place or head()
@@ -175,20 +174,24 @@ call('ZREM', queue, place)
 call('DEL', KEYS[2])
 local first, wrong, turn = head()
 if turn and (was == place or dropped) then
-  local left = call('GET', KEYS[1]) and call('PTTL', prefix .. first) or turn
+  local left = not freed and call('GET', KEYS[1]) and call('PTTL', prefix .. first) or turn
   left = not bad(left) and tonumber(left)
   if left and left > 0 then call('PEXPIRE', prefix .. first, left) end
 end
 return said"
 );
 
+/// What comes before it: whether the lock is free then.
+const FREED: &str = "\nend\nlocal said = work()\nlocal freed = said == 1\n";
+const KEPT: &str = "\nend\nlocal said, freed = work()\n";
+
 /// The [`RELEASE`](super::RELEASE) of a lock that was waited for in the queue.
 ///
 /// KEYS: the lock, our place, the queue. ARGV: token, a life that is not used, our place.
 pub const LEAVE: Script =
-    script!([WORK, RELEASE.text, LEAVES], 38, "leave", "5a04df3172724ab76586df010d8a7235b423920c");
+    script!([WORK, RELEASE.text, FREED, LEAVES], 38, "leave", "56c5d1d1a5db22348f1b0d1cad7f0fe638813d38");
 
 /// The same for a release that keeps the key ([`KEEP`](super::KEEP)), for ARGV\[2\] milliseconds.
 /// The place of a holder would otherwise keep all others waiting as long as it lives.
 pub const KEEP_LEAVING: Script =
-    script!([WORK, KEEP.text, LEAVES], 50, "keep leaving", "2240fa41b38756e8e64d3197fefd88bcabf8ebe4");
+    script!([WORK, KEEP.text, KEPT, LEAVES], 50, "keep leaving", "4ab6a9eca7034612169b01eea51b1490b42d1b9e");

@@ -182,7 +182,7 @@ const HEAL_ALL_REPLICATED: Script = behind_check!(
     "64ad08970431047ebb7228fb4b9ad97a5c416b92"
 );
 const ENTER_REPLICATED: Script =
-    behind_check!(ENTER.text, 39, "enter replicated", "8839d4a3896a92b3abeb731418e65d4064431279");
+    behind_check!(ENTER.text, 39, "enter replicated", "e752cddf54502607403eaada45232a323aebcfc9");
 const KEEP_REPLICATED: Script =
     before_check!(KEEP.text, 48, "keep replicated", "740cf5fbc43e984d5fbd3c8f6badff13e5cc5698");
 const KEEP_ALL_REPLICATED: Script =
@@ -192,7 +192,7 @@ const KEEP_LEAVING_REPLICATED: Script = before_check!(
     KEEP_LEAVING.text,
     52,
     "keep leaving replicated",
-    "c1f053c8b5b46db668c8e8933786b2641ac8f4a4"
+    "9b6789edc37a0c1bb3700f4fd60322e7de08c606"
 );
 
 /// Each voting script under the restart guard, with its replacement on a master with replicas.
