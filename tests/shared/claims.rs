@@ -14,6 +14,9 @@ pub(crate) use queues::*;
 #[path = "claims_sharing.rs"]
 mod sharing;
 pub(crate) use sharing::*;
+#[path = "claims_told.rs"]
+mod told;
+pub(crate) use told::*;
 
 /// A server, and a clock.
 pub(crate) trait Desk {
@@ -344,7 +347,21 @@ pub(crate) fn the_largest_claim_is_taken_extended_and_released(desk: &mut impl D
     let (written, read) = names.split_at(1_024);
     let all = Claim { read, ..Claim::write("t", written) };
     assert_eq!([all.with("f").acquire(desk), all.with("f").extend(desk), all.release(desk)], ["1"; 3]);
+    // A script calls a command with a thousand keys at once: these are of the second portion.
+    let last = written[1_023];
+    assert_eq!(desk.ask(&["EXISTS", last, names[1_151]]), "0");
     assert_eq!(Claim::write("u", &names).acquire(desk), "1");
+    for name in &names {
+        desk.ask(&["DEL", name]);
+    }
+    desk.ask(&["SET", last, &full("other"), "PX", "10000"]);
+    is_told(&all.acquire(desk), &digest("other"));
+    desk.ask(&["DEL", last]);
+    assert_eq!(all.acquire(desk), "1");
+    desk.ask(&["DEL", last]);
+    assert_eq!([all.extend(desk), all.ask(desk, CommandKind::HealAll), all.extend(desk)], ["0", "1", "1"]);
+    assert_eq!(all.keep(desk), "1");
+    assert_ne!(desk.ask(&["GET", last]), full("t"), "it is kept without our token");
 }
 
 /// How a refusal names the holder with this token.

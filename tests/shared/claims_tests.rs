@@ -42,6 +42,8 @@ macro_rules! test_claims {
             the_client_that_has_waited_longest_gets_the_next_seat,
             a_claim_that_is_kept_loses_its_token_and_stays,
             the_largest_claim_is_taken_extended_and_released,
+            the_first_thousand_sharers_are_told_and_can_be_named,
+            a_long_value_of_another_client_is_named_as_a_whole,
             a_grant_and_its_undo_keep_the_place,
             a_place_keeps_its_number_and_is_raised_but_not_lowered,
             a_place_gets_the_exact_number_that_a_quorum_has,

@@ -23,6 +23,8 @@ mod claims;
 mod denied;
 #[path = "claims/replicas.rs"]
 mod replicas;
+#[path = "claims/told.rs"]
+mod told;
 use claims::{Claim, Desk, Waiter, called, full, key, sentinel, take, take_behind};
 
 struct Real {

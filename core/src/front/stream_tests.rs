@@ -138,6 +138,17 @@ fn the_driver_is_woken_for_incoming_bytes_and_reads_until_none_are_left() {
 }
 
 #[test]
+fn a_stream_that_has_woken_nobody_is_read_only_when_the_driver_looks() {
+    let toy = Toy::default();
+    let (mut streamed, _sink) = toy.opened(Waker::noop());
+    let (mut cx, mut buffer) = (Context::from_waker(Waker::noop()), [0; 8]);
+    assert!(streamed.poll_read(&mut cx, &mut buffer, false).is_pending());
+    toy.ends().to_read.extend(b"+OK");
+    assert!(streamed.poll_read(&mut cx, &mut buffer, false).is_pending());
+    assert!(matches!(streamed.poll_read(&mut cx, &mut buffer, true), Poll::Ready(Ok(3))));
+}
+
+#[test]
 fn a_full_stream_wakes_the_driver_and_not_the_caller_who_found_it_full() {
     let ((count, waker), toy) = (driver(), Toy::default());
     let (mut streamed, mut sink) = toy.opened(&waker);

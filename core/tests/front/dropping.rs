@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use quorlock_core::Config;
 
 use super::driver::{Driver, ms};
-use super::task::Woken;
+use super::task::{Task, Woken};
 
 /// Polls a future once, drops it, and returns whether its waker is gone.
 fn leaves_no_waker(future: impl Future) -> bool {
@@ -29,9 +29,11 @@ fn a_dropped_future_leaves_no_waker_behind() {
     let (owner, semaphore) = (locker.owner(), locker.semaphore("gpu", 4).unwrap());
     let [extended, watched, released] = ["x", "y", "z"].map(|name| locker.lock(name).wait().unwrap());
     let proof = locker.lock("resumed").wait().unwrap().hand_over().unwrap();
+    let _first = Task::start(owner.lock("b"));
     for (future, leaves_none) in [
         ("lock", leaves_no_waker(locker.lock("a").into_future())),
-        ("an owner's lock", leaves_no_waker(owner.lock("b").into_future())),
+        ("an owner's lock", leaves_no_waker(owner.lock("owned").into_future())),
+        ("an owner's second request for a lock", leaves_no_waker(owner.lock("b").into_future())),
         ("permit", leaves_no_waker(semaphore.acquire().into_future())),
         ("resume", leaves_no_waker(locker.resume("resumed", proof).into_future())),
         ("extend", leaves_no_waker(extended.extend(ms(20_000)))),

@@ -202,6 +202,49 @@ fn the_next_request_continues_when_the_first_one_times_out() {
 }
 
 #[test]
+fn a_request_that_was_refused_and_not_polled_keeps_no_other_from_joining_the_next_one() {
+    let (locker, driver, owner) = start();
+    let rival = locker.lock("job").ttl(ms(60_000)).wait().unwrap();
+    let mut first = Task::start(owner.lock("job").timeout(ms(1_000)));
+    let mut second = Task::start(owner.lock("job").timeout(None));
+    let mut third = Task::start(owner.lock("job").timeout(None));
+    driver.pass(ms(1_000));
+    driver.settle();
+    assert!(second.poll().is_pending() && third.poll_if_woken().is_pending());
+    assert!(third.poll().is_pending());
+    drop(rival);
+    pass_on(&driver);
+    // The grant is that of the second request, which is not polled.
+    assert_eq!(third.guard().ties().other_handles, 1);
+    assert!(second.guard().is_valid());
+    assert!(matches!(first.error(), AcquireError::HeldByAnother(_)));
+    driver.end();
+}
+
+#[test]
+fn a_request_that_is_kept_for_several_callers_keeps_its_place_when_one_of_them_ends() {
+    let (locker, driver, owner) = start();
+    let rival = locker.lock("job").ttl(ms(60_000)).wait().unwrap();
+    let first = Task::start(owner.lock("job").timeout(None));
+    let mut brief = Task::start(owner.lock("job").timeout(ms(500)));
+    let mut other = Task::start(locker.lock("job").timeout(None));
+    let mut last = Task::start(owner.lock("job").timeout(None));
+    drop(first);
+    driver.pass(ms(500));
+    driver.settle();
+    assert!(matches!(brief.error(), AcquireError::HeldByAnother(_)));
+    drop(rival);
+    pass_on(&driver);
+    assert!(other.poll_if_woken().is_pending(), "it came behind the first request");
+    drop(last.guard());
+    pass_on(&driver);
+    assert!(other.guard().is_valid());
+    driver.settle();
+    assert_eq!(locker.report().waiting, 0);
+    driver.end();
+}
+
+#[test]
 fn a_grant_that_expired_before_it_was_taken_is_requested_again_for_an_owner() {
     let (_locker, driver, owner) = start();
     let mut first = Task::start(owner.lock("job").ttl(ms(1_000)).timeout(None));

@@ -13,6 +13,7 @@ mod ending;
 mod forking;
 mod gathering;
 mod handles;
+mod inspecting;
 mod joining;
 mod lateness;
 mod logins;

@@ -202,6 +202,40 @@ fn a_batch_request_whose_caller_gives_up_is_not_kept_for_an_earlier_request_of_a
 }
 
 #[test]
+fn a_batch_request_without_a_caller_ends_when_its_owner_gets_a_part_of_it_by_another_lock() {
+    let (locker, driver, owner) = start();
+    let rival = locker.lock("a").wait().unwrap();
+    let mut one = Task::start(owner.lock("a"));
+    let all = Task::start(owner.lock_all(["a", "b"]));
+    let mut part = Task::start(owner.lock("b"));
+    drop(all);
+    drop(rival);
+    driver.settle();
+    let one = one.guard();
+    driver.settle();
+    // Its request waits no longer behind that of the batch, which cannot be granted now.
+    assert_eq!(names(&part.guard()), ["b"]);
+    drop(one);
+    driver.settle();
+    assert_eq!((locker.report().waiting, driver.keys(0)), (0, 0));
+    driver.end();
+}
+
+#[test]
+fn a_grant_of_a_part_is_not_taken_for_the_whole() {
+    let (_locker, driver, owner) = start();
+    let mut part = Task::start(owner.lock("a"));
+    let mut all = Task::start(owner.lock_all(["a", "b"]));
+    driver.settle();
+    // The part is granted, and its caller has not been polled yet.
+    assert!(all.poll().is_pending());
+    let part = part.guard();
+    would_deadlock(Err::<(), _>(all.error()), "a");
+    assert_eq!(names(&part), ["a"]);
+    driver.end();
+}
+
+#[test]
 fn a_grant_refuses_requests_of_its_owner_that_include_other_resources_too() {
     let (locker, driver, owner) = start();
     let mut one = Task::start(owner.lock("b"));

@@ -76,19 +76,23 @@ impl Pair {
         let mut behind = vec![call.words.clone(), [&[b"MGET".to_vec()], keys.as_slice()].concat()];
         behind.extend(keys.iter().map(|key| arguments(&[b"PTTL", key])));
         behind.push(arguments(&[b"ZRANGE", b"queue", b"0", b"-1", b"WITHSCORES"]));
+        if call.able == Able::WithoutMemory {
+            let limit = |bytes: &[u8]| arguments(&[b"CONFIG", b"SET", b"maxmemory", bytes]);
+            behind.insert(0, limit(b"1"));
+            behind.insert(2, limit(b"0"));
+        }
         match call.able {
-            Able::Fully if !call.found.is_ending() => self.ask(&[before, behind].concat(), call).is_some(),
-            Able::Fully => {
-                // The next millisecond is the last one of a key that was made to live for one.
-                let Some(at) = self.ask(&before, call) else { return false };
-                while self.control.time() <= at {}
-                self.ask(&behind, call) == Some(at + 1)
+            Able::Fully | Able::WithoutMemory if call.found.is_ending() => {
+                // The next millisecond is the last one of a key that was made to live for one. The
+                // ends of entries are made from the last look at the clock.
+                let made_at = self.now;
+                if self.ask(&before, call) != Some(made_at) {
+                    return false;
+                }
+                while self.control.time() <= made_at {}
+                self.ask(&behind, call) == Some(made_at + 1)
             }
-            Able::WithoutMemory => {
-                before.push(arguments(&[b"CONFIG", b"SET", b"maxmemory", b"1"]));
-                behind.insert(1, arguments(&[b"CONFIG", b"SET", b"maxmemory", b"0"]));
-                self.ask(&[before, behind].concat(), call).is_some()
-            }
+            Able::Fully | Able::WithoutMemory => self.ask(&[before, behind].concat(), call).is_some(),
             Able::AsReplica => {
                 if self.ask(&before, call).is_none() {
                     return false;

@@ -133,6 +133,7 @@ fn plain(form: Form, text: &str, keys: &str, values: &str) -> Call {
         'n' => vec![b"7".to_vec()],
         'd' => vec![sha1_smol::Sha1::from(OURS).digest().to_string()[..16].into()],
         'w' => vec![b"want a".to_vec()],
+        'M' => vec![b"marker".to_vec()],
         _ => form.fleet().to_vec(),
     };
     called(form, text, keys.chars().map(key).collect(), &values.chars().flat_map(value).collect::<Vec<_>>())
@@ -144,12 +145,7 @@ fn with(call: &Call, key: &str, state: &'static str) -> Call {
 }
 
 fn each(calls: &mut Vec<Call>, call: &Call) {
-    for able in ABLE {
-        // No key is in its last millisecond twice.
-        if able == Able::Fully || !call.found.is_ending() {
-            calls.push(Call { able, ..call.clone() });
-        }
-    }
+    calls.extend(ABLE.map(|able| Call { able, ..call.clone() }));
 }
 
 fn of_one_lock(call: &Call, form: Form, lock: &str, calls: &mut Vec<Call>) {

@@ -14,7 +14,7 @@ const FREE: &str = "0000000000000000:----------------------------------------";
 const LONG: &str = "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";
 
 /// A lock's key. `SHARED:` has entries: a name, and when they end from now.
-pub(crate) const LOCK: [&str; 26] = [
+pub(crate) const LOCK: [&str; 29] = [
     "",
     "SET KEY OURS PX 2000",
     "SET KEY OTHER PX 2000",
@@ -39,9 +39,13 @@ pub(crate) const LOCK: [&str; 26] = [
     "SET KEY SHARED:kept+90000,other+10 PX 90001",
     "SET KEY SHARED:kept+1000,ours+1000 PX 1001",
     "SET KEY LONG:ours+1000,other+500 PX 1001",
+    "SET KEY SHARED:ours+500,other+90000 PX 90001",
+    "SET KEY SHARED:other-5,other+90000 PX 90001",
     "SET KEY SHARED:other+0,ours+1 PX 2",
     "SET KEY OURS PX 1",
     "SET KEY SHARED:ours+2 PX 1",
+    // Our entry ends in that millisecond.
+    "SET KEY SHARED:other+2,ours+1 PX 1",
 ];
 /// How many of them are combined with each other.
 pub(crate) const MAIN: usize = 8;
@@ -120,13 +124,14 @@ pub(crate) const QUEUE: [&str; 14] = [
 /// How many of them are combined with each state of the lock.
 pub(crate) const MAIN_QUEUE: usize = 5;
 /// The keys of another place: how long its turn is.
-pub(crate) const NEXT_PLACE: [&str; 7] = [
+pub(crate) const NEXT_PLACE: [&str; 8] = [
     "",
     "SET KEY 50 PX 700",
     "SET KEY 50 PX 1",
     "SET KEY 50 PX 30",
     "SET KEY 50",
     "SET KEY abc PX 700",
+    "SET KEY 1.5 PX 700",
     "RPUSH KEY x",
 ];
 /// The key of our own place.

@@ -32,7 +32,7 @@ pub(crate) fn queue(random: &mut Random) -> Arguments {
     let token = if random.one_in(4) { token(random).to_vec() } else { format!("token {place}").into_bytes() };
     let mut values = vec![token, life(random), place.into()];
     if random.one_in(3) {
-        let kind = if random.one_in(4) { KeepLeaving } else { Leave };
+        let kind = if random.one_in(2) { KeepLeaving } else { Leave };
         return call(random, kind, &keys, values);
     }
     let mut flags = String::from("-");

@@ -12,8 +12,8 @@ use quorlock_tests::Random;
 
 /// The arguments of each script after the lock's key: whether a counter, whether a marker; then
 /// values, of which `t` is a token, `o` one of a client, `l` a life, `n` a number that the counter
-/// may have, `d` a token's digest, `w` the mark of waiters, `T` some tokens, and `f` the two
-/// numbers of a fleet.
+/// may have, `d` a token's digest, `w` the mark of waiters, `M` the marker's name, `T` some tokens,
+/// and `f` the two numbers of a fleet.
 pub(crate) const SCRIPTS: [(CommandKind, &str, &str); 17] = [
     (Extend, "k", "tl"),
     (Release, "k", "t"),
@@ -21,7 +21,7 @@ pub(crate) const SCRIPTS: [(CommandKind, &str, &str); 17] = [
     (Keep, "k", "tl"),
     (ForceRelease, "s", "d"),
     (ReleaseAny, "s", "o"),
-    (Inspect, "sk", "Tnw"),
+    (Inspect, "skm", "TMw"),
     (AcquireFenced, "kc", "tl"),
     (Raise, "kc", "tn"),
     (ExtendFenced, "kc", "tln"),
@@ -134,6 +134,7 @@ pub(crate) fn script(random: &mut Random) -> Arguments {
             'd' => call.push(random.of(&DIGESTS).to_vec()),
             'o' => call.push(client_token(random).to_vec()),
             'w' => call.push(shared[1].into()),
+            'M' => call.push(b"marker".to_vec()),
             'T' => call.push([token(random), b" ", token(random)].concat()),
             _ => call.extend(arguments(&[span(random), fleet(random)])),
         }

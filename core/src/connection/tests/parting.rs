@@ -1,7 +1,7 @@
 //! The releases that are written behind the requests of a connection that is given up.
 
 use super::*;
-use crate::protocol::{Resource, Targets};
+use crate::protocol::{Resource, Seats, Targets};
 
 /// The claim of a downgraded lock of `r`, with the token of this number.
 fn shared(number: u8) -> Claim {
@@ -29,21 +29,24 @@ fn a_parting_release_names_the_claim_that_the_lock_has_after_its_downgrade() {
 }
 
 #[test]
-fn a_parting_release_names_all_permits_of_a_window_although_the_lock_has_one_of_them() {
-    let mut alone = Alone::ready(one());
-    let (name, token) = (Resource::new("r").unwrap(), Token::from_bytes([1; Token::BYTES]));
-    let seats: Vec<_> = (0..4).map(|index| name.seat(index)).collect();
-    let window = Claim::of_seats(&name, &seats, 1, token, false, None);
-    let chosen = Claim::new(&seats[0].clone().into(), token, false, None);
-    for (action, claim) in [(Action::Acquire, &window), (Action::Extend, &chosen)] {
-        let request = Request { claim: claim.clone(), ..request(action, 1) };
-        alone.connection.submit(&request, &mut Wording::default(), alone.now, &mut alone.answers);
+fn a_parting_release_names_all_permits_of_a_window_although_the_lock_has_some_of_them() {
+    for take in [1, 2] {
+        let mut alone = Alone::ready(one());
+        let (name, token) = (Resource::new("r").unwrap(), Token::from_bytes([1; Token::BYTES]));
+        let seats: Vec<_> = (0..4).map(|index| name.seat(index)).collect();
+        let window = Claim::of_seats(&name, &seats, take, token, false, None);
+        let chosen = Targets::of_seats(&name, Seats::new(0, 4, (1 << take) - 1).unwrap());
+        let chosen = Claim::new(&chosen, token, false, None);
+        for (action, claim) in [(Action::Acquire, &window), (Action::Extend, &chosen)] {
+            let request = Request { claim: claim.clone(), ..request(action, 1) };
+            alone.connection.submit(&request, &mut Wording::default(), alone.now, &mut alone.answers);
+        }
+        alone.written();
+        alone.pass(ms(50));
+        let mut expected = Vec::new();
+        Request { claim: window, ..request(Action::Release, 1) }.encode(Form::ByText, None, &mut expected);
+        assert_eq!(alone.written(), expected.escape_ascii().to_string(), "{take}");
     }
-    alone.written();
-    alone.pass(ms(50));
-    let mut expected = Vec::new();
-    Request { claim: window, ..request(Action::Release, 1) }.encode(Form::ByText, None, &mut expected);
-    assert_eq!(alone.written(), expected.escape_ascii().to_string());
 }
 
 #[test]

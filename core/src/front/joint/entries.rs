@@ -164,3 +164,40 @@ impl Entries {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::front::observe::Subject;
+    use crate::protocol::Acquire;
+    use crate::time::Instant;
+
+    fn seeker(index: u32, resource: &Resource) -> Seeker {
+        let (id, slot) = (LockId { index, generation: 0 }, Arc::new(Slot::new(Subject::none())));
+        let wanted = Acquire::new(resource.clone(), Ttl::new(Duration::from_secs(1)).unwrap());
+        Seeker::new(id, &slot, Instant::ORIGIN, &wanted)
+    }
+
+    #[test]
+    fn resources_that_no_request_names_any_more_are_forgotten_and_others_are_not() {
+        for stay in [0, 1, 200] {
+            let mut entries = Entries::new();
+            for index in 0..stay + 2_000 {
+                let seeker = seeker(index, &Resource::new(format!("job {index}")).unwrap());
+                let id = seeker.id;
+                entries.add(seeker);
+                if index >= stay {
+                    assert!(entries.remove(id).is_some());
+                }
+                assert!(entries.by_resource.len() <= KEPT.max(2 * stay as usize));
+            }
+            for index in 0..stay {
+                let resource = Resource::new(format!("job {index}")).unwrap();
+                let ids: Vec<_> = entries.of(&resource).map(|seeker| seeker.id.index).collect();
+                assert_eq!(ids, [index]);
+            }
+        }
+    }
+}

@@ -191,7 +191,7 @@ impl Outlet {
             self.backlog.shrink_to(KEPT_BACKLOG_BYTES);
         }
         if self.closing {
-            *self = Self { generation: self.generation, ..Self::default() };
+            *self = Self::default();
         }
         is_full
     }
@@ -223,3 +223,6 @@ pub(in crate::front) fn write(sink: &mut Sink, backlog: &mut Vec<u8>) -> bool {
     }
     is_full
 }
+
+#[cfg(test)]
+mod tests;

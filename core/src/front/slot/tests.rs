@@ -55,6 +55,42 @@ fn an_extension_that_comes_after_the_loss_is_an_error() {
 }
 
 #[test]
+fn an_extension_that_is_forgotten_does_not_concern_the_others() {
+    let (slot, lock) = (held(), LockId { index: 0, generation: 0 });
+    let extensions = [1, 2, 3].map(ExtensionId);
+    extensions.iter().for_each(|extension| slot.expect_extension(*extension));
+    slot.forget_extension(extensions[1]);
+    let result = Ok(Instant::from_nanos(9));
+    for extension in extensions {
+        let extended = Event::Extended { lock, extension, result: result.clone() };
+        slot.deliver(extended, &mut Woken::default());
+    }
+    let cx = Context::from_waker(Waker::noop());
+    let polled = extensions.map(|extension| slot.poll_extended(extension, &cx));
+    assert_eq!(polled, [Poll::Ready(result.clone()), Poll::Pending, Poll::Ready(result)]);
+    assert!(super::lock(&slot.inner).others().extended.is_empty());
+}
+
+#[test]
+fn a_grant_that_is_put_back_is_there_for_the_next_caller_unless_another_outcome_is() {
+    let lock = LockId { index: 0, generation: 0 };
+    let refused = Event::NotAcquired { lock, error: AcquireError::DriverEnded };
+    for (came, is_granted) in [(None, true), (Some(refused), false)] {
+        let (slot, flag) = (held(), Arc::new(Flag::default()));
+        came.into_iter().for_each(|event| slot.deliver(event, &mut Woken::default()));
+        let (first, second) = (slot.new_watcher(), slot.new_watcher());
+        let waits = poll(&slot, first, &Waker::from(Arc::clone(&flag)));
+        assert!(waits.is_pending());
+        let mut woken = Woken::default();
+        slot.put_grant_back(&mut woken);
+        woken.wake();
+        assert!(flag.0.load(Ordering::SeqCst));
+        let cx = Context::from_waker(Waker::noop());
+        assert_eq!(slot.poll_granted(second, &cx), Poll::Ready(is_granted));
+    }
+}
+
+#[test]
 fn a_watcher_that_is_forgotten_leaves_no_waker_behind() {
     let slot = held();
     let stays = Arc::new(Flag::default());

@@ -37,10 +37,57 @@ fn every_unusable_setting_is_refused_with_its_own_error() {
     assert!(matches!(three().request_timeout(Duration::MAX).build(), Err(ConfigError::EndlessSpan { .. })));
     let setting = "max_locks";
     assert_eq!(three().max_locks(0).build().unwrap_err(), ConfigError::ZeroLimit { setting });
-    let long = "x".repeat(1025);
-    assert_eq!(three().prefix(&long).build().unwrap_err(), ConfigError::OversizedPrefix { bytes: 1025 });
+    let prefix = |bytes| three().prefix("x".repeat(bytes)).build();
+    assert!(prefix(1024).is_ok());
+    assert_eq!(prefix(1025).unwrap_err(), ConfigError::OversizedPrefix { bytes: 1025 });
     assert_eq!(three().prefix("quorlock:").build().unwrap_err(), ConfigError::ReservedPrefix);
     assert_eq!(three().client_name("a b").build().unwrap_err(), ConfigError::UnusableClientName);
+}
+
+#[test]
+fn the_kind_of_an_error_is_its_name() {
+    let (setting, variable, master) = ("ttl", "X", String::from("a"));
+    let (bytes, resource, span) = (0, Resource::new("r").unwrap(), MILLI);
+    let errors = [
+        ConfigError::NoMasters,
+        ConfigError::TooManyMasters { masters: 65 },
+        ConfigError::SameMasterTwice { master: master.clone() },
+        ConfigError::Endpoint { place: 1, masters: 1, error: EndpointError::BadPort },
+        ConfigError::EmptyResource,
+        ConfigError::OversizedResource { bytes },
+        ConfigError::NoTarget,
+        ConfigError::TooManyTargets,
+        ConfigError::ConflictingGroups { resource },
+        ConfigError::ResumedAsAnother,
+        ConfigError::FairOfSeveral,
+        ConfigError::UnusablePermits { permits: 0 },
+        ConfigError::UnusablePermitsAtOnce { permits: 0, most: 1 },
+        ConfigError::UnusableGroup { bytes },
+        ConfigError::ZeroTtl,
+        ConfigError::OversizedTtl { ttl: span },
+        ConfigError::TtlTooShort { ttl: span, more_than: span },
+        ConfigError::ZeroSpan { setting },
+        ConfigError::EndlessSpan { setting, span },
+        ConfigError::EndlessLimit { setting, limit: span },
+        ConfigError::ReversedBounds { setting },
+        ConfigError::ZeroLimit { setting },
+        ConfigError::TtlAboveFleet { ttl: span, longest: span },
+        ConfigError::ReplicasWithoutGuard { master: master.clone() },
+        ConfigError::FailoverUnguarded { master: master.clone() },
+        ConfigError::FencedThoughLost { master },
+        ConfigError::ReservedResource,
+        ConfigError::OversizedPrefix { bytes },
+        ConfigError::ReservedPrefix,
+        ConfigError::UnsetVariable { variable },
+        ConfigError::VariableNotText { variable },
+        ConfigError::UnusableClientName,
+    ];
+    for error in errors {
+        let name: String = format!("{error:?}").chars().take_while(char::is_ascii_alphanumeric).collect();
+        let words =
+            name.chars().map(|char| if char.is_uppercase() { format!("_{char}") } else { char.into() });
+        assert_eq!(format!("_{}", error.kind()), words.collect::<String>().to_lowercase());
+    }
 }
 
 #[test]
@@ -48,6 +95,9 @@ fn an_unusable_url_is_named_by_its_position() {
     let error = Config::new(["redis://a", "redis://:hunter2@b:x", "redis://c"]).unwrap_err();
     assert_eq!(error, ConfigError::Endpoint { place: 2, masters: 3, error: EndpointError::BadPort });
     assert_eq!(error.to_string(), "master 2 of 3: the port is not a number from 1 to 65535");
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
+    assert_eq!(source, Some(&EndpointError::BadPort));
+    assert!(std::error::Error::source(&ConfigError::NoMasters).is_none());
     let error = Config::builder(["http://a"]).master("redis://b".parse().unwrap()).build().unwrap_err();
     assert_eq!(error, ConfigError::Endpoint { place: 1, masters: 2, error: EndpointError::UnknownScheme });
 }

@@ -42,7 +42,7 @@ impl PermitsAnswer {
     /// Returns whether the master has replicas that the clients' URLs do not declare although the
     /// clients use the restart guard: the guard alone does not cover a promotion.
     pub fn has_undeclared_replicas(&self) -> bool {
-        self.server.has_replicas() && self.marker.declares_no_replicas()
+        self.marker.declares_none_of(&self.server)
     }
 }
 
@@ -163,6 +163,23 @@ impl fmt::Display for Indices<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quorum_of_answers_is_needed_to_say_what_is_held() {
+        let names = ["redis://a", "redis://b", "redis://c"];
+        let masters: Vec<Endpoint> = names.iter().map(|name| name.parse().unwrap()).collect();
+        let said = |answered: usize| {
+            let (standing, server) = (Standing::Votes, ServerFacts::default());
+            let answer = PermitsAnswer { keys: Vec::new(), standing, server, marker: Marker::Absent };
+            let heard = std::iter::repeat_n(Ok(answer), answered);
+            let answers = heard.chain(std::iter::repeat(Err(Cause::Closed))).take(3).collect();
+            let (name, states) = (Resource::new("gpu").unwrap(), vec![LockState::Free; 4]);
+            let (masters, quorum) = (masters.clone().into(), Quorum::of(3).unwrap());
+            SemaphoreInspection { name, masters, quorum, answers, states }.to_string()
+        };
+        assert_eq!(said(1), "not known: 1 of 3 masters gave a usable answer (quorum 2)");
+        assert_eq!([2, 3].map(said), ["none of 4 permits held"; 2]);
+    }
 
     #[test]
     fn consecutive_indices_are_printed_as_ranges() {

@@ -134,19 +134,14 @@ impl MasterAnswer {
     /// Returns whether the master has replicas that the clients' URLs do not declare although the
     /// clients use the restart guard: the guard alone does not cover a promotion.
     pub fn has_undeclared_replicas(&self) -> bool {
-        self.server.has_replicas() && self.marker.declares_no_replicas()
-    }
-}
-
-impl ServerFacts {
-    pub(super) fn has_replicas(&self) -> bool {
-        self.replicas.is_some_and(|many| many > 0)
+        self.marker.declares_none_of(&self.server)
     }
 }
 
 impl Marker {
-    pub(super) fn declares_no_replicas(self) -> bool {
-        matches!(self, Self::Present { replicas: None, .. })
+    /// Whether the server has replicas, and the clients under the guard declare none.
+    pub(super) fn declares_none_of(self, server: &ServerFacts) -> bool {
+        matches!(self, Self::Present { replicas: None, .. }) && server.replicas > Some(0)
     }
 }
 
@@ -167,4 +162,42 @@ pub(crate) enum Marker {
         /// How many replicas there are and confirm each vote, if the clients' URLs declare them.
         replicas: Option<u16>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PermitsAnswer;
+    use super::*;
+
+    #[test]
+    fn replicas_are_undeclared_if_there_are_some_and_the_marker_declares_none() {
+        let present = |replicas| {
+            let longest = Duration::from_secs(60);
+            Marker::Present { is_own: true, left: Duration::ZERO, longest, replicas }
+        };
+        let markers = [
+            (Marker::Absent, false),
+            (Marker::Unknown, false),
+            (present(None), true),
+            (present(Some(0)), false),
+            (present(Some(1)), false),
+        ];
+        let (key, standing) = (KeyState::Free, Standing::Votes);
+        for (marker, declares_none) in markers {
+            for (replicas, has_some) in [(None, false), (Some(0), false), (Some(1), true), (Some(9), true)] {
+                let server = ServerFacts { replicas, ..ServerFacts::default() };
+                let permits = PermitsAnswer { keys: Vec::new(), standing, server: server.clone(), marker };
+                let lock = MasterAnswer { key, group: None, standing, server, marker };
+                let told = [lock.has_undeclared_replicas(), permits.has_undeclared_replicas()];
+                assert_eq!(told, [declares_none && has_some; 2], "{marker:?}, {replicas:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_holder_has_its_own_number_and_name() {
+        let holders = [0, 1, 25, 26, 27, 300].map(|number| Holder { number, fingerprint: 7, is_ours: false });
+        assert_eq!(holders.map(Holder::number), [0, 1, 25, 26, 27, 300]);
+        assert_eq!(holders.map(|it| it.to_string()), ["a", "b", "z", "a26", "a27", "a300"]);
+    }
 }

@@ -214,8 +214,8 @@ pub(super) fn rounded(number: f64) -> String {
     format!("{number:.0}")
 }
 
-/// A number as a script gives it to a command: with 18 digits or more it is not an integer any
-/// more.
+/// A number as a script gives it to a command: with a fraction, or with 18 digits or more, it is no
+/// integer.
 pub(super) fn written(number: f64) -> String {
-    if number.abs() < 1e17 { format!("{number:.0}") } else { format!("{number:e}") }
+    if number.abs() < 1e17 { number.to_string() } else { format!("{number:e}") }
 }

@@ -41,7 +41,7 @@ impl Body<'_, '_> {
                 }
             }
         }
-        let marker = match self.get(Some(self.value(2).unwrap_or_default())) {
+        let marker = match self.get(self.value(2)) {
             Ok(marker) => marker.unwrap_or_default(),
             Err(_) => b"denied".to_vec(),
         };
