@@ -3,7 +3,8 @@
 //! All masters are asked at once: each of them knows the next waiter, so waiters do not take each
 //! other's votes. A waiter asks again when enough masters have notified it that its turn has come,
 //! or when what is ahead of it must have ended. In between it renews its place, which lives for a
-//! second.
+//! second. After a turn that was not granted it does so at once, because the turn was all that its
+//! place had left.
 //!
 //! A waiter that does not reach a quorum must not keep its place: it would block those that do. It
 //! leaves the queue where it can, waits like an ordinary waiter, and enters again when a quorum
@@ -37,8 +38,7 @@ impl Bid {
         }
         if lock.asked_in_turn() && !self.meets_sharers(lock) {
             // The place is only kept for its turn.
-            lock.stay(effects);
-            self.renews_at = Some(effects.now + QueuePlace::RENEWED_EACH);
+            self.keep_place(lock, effects);
         } else if lock.queue_place().is_some() {
             // A round that was lost early may be answered by more masters before the place must be
             // renewed.
@@ -95,11 +95,15 @@ impl Bid {
             lock.stay_on(self.masters.free(), effects);
             self.renews_at = Some(renews_all_at);
         } else if lock.keeps_its_place(0, effects.config.quorum) {
-            lock.stay(effects);
-            self.renews_at = Some(now + QueuePlace::RENEWED_EACH);
+            self.keep_place(lock, effects);
         } else {
             self.leave_queue(lock, effects);
         }
+    }
+
+    fn keep_place(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
+        lock.stay(effects);
+        self.renews_at = Some(effects.now + QueuePlace::RENEWED_EACH);
     }
 
     fn leave_queue(&mut self, lock: &mut Lock, effects: &mut Effects<'_>) {
