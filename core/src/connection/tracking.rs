@@ -17,7 +17,7 @@ use crate::protocol::{Action, Answer, Cause, Request};
 use crate::time::Instant;
 use crate::wire::{Dialect, Reply};
 
-/// A master's unsolicited message.
+/// A master's unsolicited message, or what the connection finds out about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum News {
     /// A watched key has changed. It may only have been renewed.

@@ -179,6 +179,11 @@ impl Sought {
         self.bid.as_ref().is_some_and(|bid| bid.next_attempt().is_some())
     }
 
+    /// Whether its timer renews its place: between two attempts, and in one that is made in turn.
+    pub fn renews(&self) -> bool {
+        self.waits() || self.lock.asked_in_turn()
+    }
+
     /// Its place in the masters' queues.
     pub fn place(&self) -> Option<QueuePlace> {
         self.lock.queue_place()

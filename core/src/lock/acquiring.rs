@@ -75,9 +75,9 @@ pub(super) struct Trying {
     assigners: MasterSet,
     /// When the other masters are asked, while only one has been.
     pub(super) rest_at: Option<Instant>,
-    /// For fair waiting: until when a lost round waits for outstanding answers. Then a partial
-    /// grant is taken back.
-    closes_at: Option<Instant>,
+    /// For fair waiting: when the place must be renewed. A lost round that waits for outstanding
+    /// answers ends then, and a partial grant is taken back.
+    place_due: Option<Instant>,
     /// Whether a refusal by the only master asked so far ends the round.
     yields: bool,
     /// Whether a refusal names the holder, and the master then notifies of changes.
@@ -108,7 +108,7 @@ impl Trying {
                 Assigner::Common | Assigner::Another | Assigner::Beside(_) => MasterSet::EMPTY,
             },
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
-            closes_at: None,
+            place_due: cx.turn_ends(),
             // One master does not know enough for the caller's error.
             yields: attempt.assigner == Assigner::Common
                 && (attempt.settles || cx.base.may_try_again() && !cx.base.is_last_in_time(cx.effects)),
@@ -142,7 +142,7 @@ impl Trying {
 
     /// When there is something to do even without an answer.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        Instant::first_of(self.rest_at, self.closes_at)
+        Instant::first_of(self.rest_at, self.place_due)
     }
 
     fn ask_the_rest(&mut self, cx: &mut Context<'_, '_>) {
@@ -256,8 +256,8 @@ impl Trying {
                 // If the round ended now, a master that has yet to report the place would have to
                 // be asked again. So the round waits, but not too long to renew the place in time.
                 let half = cx.effects.config.request_timeout / 2;
-                let closes_at = self.since + half.min(QueuePlace::RENEWED_EACH);
-                self.closes_at.get_or_insert(closes_at.max(cx.effects.now));
+                let place_due = self.since + half.min(QueuePlace::RENEWED_EACH);
+                self.place_due.get_or_insert(place_due.max(cx.effects.now));
                 named(master, answer).unwrap_or(Next::GoOn)
             }
             Decision::Won | Decision::Lost => Next::RoundLost(self.lost(Some((master, answer)), cx)),
@@ -272,7 +272,8 @@ impl Trying {
             vote => vote.is_refusal() && free.contains(*master),
         };
         let masters = MasterId::all(self.votes.len()).zip(self.votes.iter());
-        if self.closes_at.is_some() && masters.filter(may_grant).count() >= cx.quorum().needed() {
+        let is_lost = self.place_due.is_some() && !cx.asks_in_turn();
+        if is_lost && masters.filter(may_grant).count() >= cx.quorum().needed() {
             return Next::RoundLost(self.lost(None, cx));
         }
         Next::Stay
@@ -331,12 +332,16 @@ impl Trying {
         LostRound { last, stale, assigners, ..LostRound::new(round, since, votes, cx) }
     }
 
-    /// Handles the end of the caller's time in the middle of a round, and the end of the first
-    /// master's head start.
+    /// Handles the end of the caller's time in the middle of a round, the end of the first master's
+    /// head start, and that the place must be renewed.
     pub(super) fn time_passed(&mut self, cx: &mut Context<'_, '_>) -> Next {
         let now = cx.effects.now;
-        if self.closes_at.is_some_and(|at| at <= now) {
-            return Next::RoundLost(self.lost(None, cx));
+        if self.place_due.is_some_and(|at| at <= now) {
+            if !cx.asks_in_turn() {
+                return Next::RoundLost(self.lost(None, cx));
+            }
+            cx.renew_place();
+            self.place_due = Some(now + QueuePlace::RENEWED_EACH);
         }
         if cx.base.give_up_at.is_none_or(|limit| now < limit) {
             self.ask_the_rest(cx);

@@ -20,9 +20,10 @@ impl Clearing {
         Self { lost_round, read_round: base.next_round() }
     }
 
-    /// Whether answers of this round still matter.
-    pub(super) fn is_asked_in(&self, round: u32) -> bool {
-        [self.lost_round, self.read_round].contains(&round)
+    /// Whether this answer may tell of the lock's place. That of an undo does not.
+    pub(super) fn is_about_place(&self, round: u32, answer: Answer) -> bool {
+        let is_renewal = matches!(answer, Answer::Queued { .. } | Answer::Failed { .. });
+        round == self.lost_round || round == self.read_round && is_renewal
     }
 
     pub(super) fn answer(&self, master: MasterId, round: u32, answer: Answer) -> Next {

@@ -337,7 +337,7 @@ impl Lock {
         if let Some(queueing) = &mut self.base.queueing {
             let is_asked = match phase {
                 Phase::Trying(trying) => trying.round == round,
-                Phase::Clearing(clearing) => clearing.is_asked_in(round),
+                Phase::Clearing(clearing) => clearing.is_about_place(round, answer),
                 _ => false,
             };
             if is_asked {

@@ -4,8 +4,8 @@
 //! on one master. So the order is agreed first, as an atomic register's timestamps are. On each
 //! master a place gets the number after the largest. The largest of a majority's numbers counts,
 //! and is written to a majority. A later waiter meets that number on at least one master, and gets
-//! a larger one. Each master grants the lock only to the smallest number in its queue whose waiter
-//! is alive.
+//! a larger one. If a request has a place, each master grants the lock only to the smallest number
+//! in its queue whose waiter is alive.
 //!
 //! A waiter that a quorum has told of its turn asks like any other client, without its place: the
 //! queue only decides who asks when, and a plain command costs a master a tenth of the script.
@@ -60,8 +60,9 @@ pub(crate) struct Queueing {
     left: Option<(Request, MasterSet)>,
     /// Masters on which it is first, and waits only for the key.
     first: MasterSet,
-    /// Masters that have told it of its turn since it last asked all.
+    /// Masters that have told it of its turn since it last asked all, and when the first one did.
     told: MasterSet,
+    told_at: Instant,
     /// The round of the last attempt, if it was made in turn.
     in_turn: Option<u32>,
 }
@@ -301,17 +302,28 @@ impl Lock {
     }
 
     /// A master has told it of its turn.
-    pub(crate) fn told_of_turn(&mut self, master: MasterId) {
+    pub(crate) fn told_of_turn(&mut self, master: MasterId, now: Instant) {
         if let Some(queueing) = &mut self.base.queueing {
+            if queueing.told.is_empty() {
+                queueing.told_at = now;
+            }
             queueing.told.insert(master);
         }
     }
 
-    /// Whether it is first on a quorum of masters that are free.
-    pub(crate) fn has_its_turn(&self, free: MasterSet, quorum: Quorum) -> bool {
+    /// Whether it is first on a quorum of masters, of which these are free, and has time left to
+    /// ask. A place that ends is told of, too, so it must not have had the time to end. A turn that
+    /// is too short for this waiter is only long enough to renew the place.
+    pub(crate) fn has_its_turn(&self, free: MasterSet, effects: &Effects<'_>) -> bool {
         let Some(queueing) = &self.base.queueing else { return false };
-        let first = queueing.told.with(queueing.first).intersection(free);
-        queueing.is_settled && first.iter().count() >= quorum.needed()
+        let told = queueing.told.intersection(free).iter().count();
+        let is_in_time = |turn: Duration| {
+            let now = effects.now;
+            turn < QueuePlace::LONGEST_TURN
+                && now < queueing.told_at + turn / 2
+                && now < queueing.asked_at + QueuePlace::LEASE
+        };
+        queueing.is_settled && told >= effects.config.quorum.needed() && queueing.turn.is_some_and(is_in_time)
     }
 
     /// Whether its last attempt was made in turn.
@@ -319,11 +331,18 @@ impl Lock {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.in_turn.is_some())
     }
 
-    /// When to ask again at the latest, if a master has told it of its turn, so that the turn is
-    /// not lost there.
-    pub(crate) fn turn_ends(&self, now: Instant) -> Option<Instant> {
-        let turn = self.base.queueing.as_ref()?.turn.unwrap_or(QueuePlace::SHORTEST_TURN);
-        Some(now + turn / 2)
+    /// When to renew the place at the latest, if a master has told it of its turn, so that the
+    /// turn is not lost there.
+    pub(crate) fn renews_in_turn_at(&self) -> Option<Instant> {
+        let queueing = self.base.queueing.as_ref().filter(|queueing| !queueing.told.is_empty())?;
+        Some(queueing.told_at + queueing.turn.unwrap_or(QueuePlace::SHORTEST_TURN) / 2)
+    }
+
+    /// A turn that was not granted is over: the next one may be asked for at once.
+    pub(crate) fn end_turn(&mut self) {
+        if let Some(queueing) = &mut self.base.queueing {
+            queueing.in_turn = None;
+        }
     }
 }
 
@@ -352,9 +371,39 @@ impl Context<'_, '_> {
         self.base.queueing.as_ref().is_some_and(|queueing| queueing.is_settled)
     }
 
-    /// Whether another attempt with the same place may follow.
+    /// When an attempt in turn that is not decided by then must renew the place: a quarter of the
+    /// turn, which is a round, is left for that.
+    pub(super) fn turn_ends(&self) -> Option<Instant> {
+        let queueing = self.base.queueing.as_ref().filter(|queueing| queueing.in_turn.is_some())?;
+        Some(queueing.told_at + queueing.turn? * 3 / 4)
+    }
+
+    /// Renews the place during an attempt in turn. Its answers are not waited for.
+    ///
+    /// It does not name the attempt's token: if the connection ends before the answer, what was
+    /// asked for is taken back, and the attempt may have been granted meanwhile.
+    pub(super) fn renew_place(&mut self) {
+        let Some(claim) = self.place_of_nobody() else { return };
+        let Some(queueing) = &self.base.queueing else { return };
+        let (number, insists, turn) = (queueing.number, queueing.is_settled, queueing.turn);
+        let all = MasterSet::all(self.effects.config.masters.len()).without(self.effects.without_queue);
+        let request = Request { claim, ..self.request(None, Action::Stay, self.base.ttl) };
+        self.effects.order(all, Request { fence: number, insists, turn, watch: true, ..request });
+    }
+
+    /// A claim of the place with a token that no master has. Without one, the place stays until it
+    /// ends.
+    fn place_of_nobody(&mut self) -> Option<Claim> {
+        let place = self.base.queueing.as_ref()?.place?;
+        let nobody = self.effects.fresh_token().ok()?;
+        Some(Claim::queued(self.base.targets.as_one()?, nobody, false, place))
+    }
+
+    /// Whether another attempt with the same place may follow, and the answers to this one tell of
+    /// the place.
     pub(super) fn goes_on_in_queue(&self) -> bool {
-        self.base.queueing.is_some() && self.base.may_try_again()
+        let asks_with_place = self.base.queueing.is_some() && !self.asks_in_turn();
+        asks_with_place && self.effects.may_queue() && self.base.may_try_again()
     }
 
     /// Takes the token and the place back from all masters that may have the place.
@@ -378,11 +427,7 @@ impl Context<'_, '_> {
     /// Leaves the queue, but keeps the token: the lock will be released by another locker, or in
     /// another form, so that its release does not remove the place.
     pub(super) fn leave_places_held(&mut self) {
-        let place = self.base.queueing.as_ref().and_then(|queueing| queueing.place);
-        let (Some(place), Some(resource)) = (place, self.base.targets.as_one()) else { return };
-        // A token that no master has. Without one, the place stays until it ends.
-        let Ok(nobody) = self.effects.fresh_token() else { return };
-        let claim = Claim::queued(resource, nobody, false, place);
+        let Some(claim) = self.place_of_nobody() else { return };
         let request = self.request(None, Action::Release, self.base.longest_ttl);
         let placed = std::mem::take(&mut self.base.queueing).map_or(MasterSet::EMPTY, |it| it.placed);
         self.effects.order(placed, Request { claim, is_copied: false, ..request });

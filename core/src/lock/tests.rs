@@ -207,6 +207,42 @@ fn a_turn_fits_the_time_in_which_a_quorum_first_answered() {
 }
 
 #[test]
+fn a_lock_has_its_turn_if_a_quorum_that_is_free_has_told_it_in_time() {
+    let settled = [6; 3];
+    // The numbers that masters gave, within how many milliseconds, which masters told it of its
+    // turn and when, which of them are free, and the time.
+    for (numbers, within, told, free, at, has) in [
+        (settled, 10, &[(0, 20), (1, 21)][..], &[0, 1][..], 30, true),
+        (settled, 10, &[(0, 20)], &[0, 1, 2], 30, false),
+        (settled, 10, &[(0, 20), (1, 21)], &[0, 2], 30, false),
+        ([6, 1, 1], 10, &[(0, 20), (1, 21)], &[0, 1], 30, false),
+        // Half of a turn of 50 ms since the first one.
+        (settled, 10, &[(0, 20), (1, 44)], &[0, 1], 44, true),
+        (settled, 10, &[(0, 20), (1, 45)], &[0, 1], 45, false),
+        // Four rounds are the longest turn, or shorter.
+        (settled, 49, &[(0, 60), (1, 60)], &[0, 1], 70, true),
+        (settled, 50, &[(0, 60), (1, 60)], &[0, 1], 70, false),
+        // The place may have ended.
+        (settled, 10, &[(0, 999), (1, 999)], &[0, 1], 999, true),
+        (settled, 10, &[(0, 999), (1, 999)], &[0, 1], 1_000, false),
+    ] {
+        let mut bench = Bench::of(3, true);
+        let request = bench.attempt();
+        bench.now = Instant::ORIGIN + Duration::from_millis(within);
+        numbers.into_iter().enumerate().for_each(|(at, number)| bench.answer(at, &request, queued(number)));
+        bench.with(|lock, effects| lock.agree_on_number(effects));
+        for &(place, millis) in told {
+            let master = bench.master(place);
+            bench.lock.told_of_turn(master, Instant::ORIGIN + Duration::from_millis(millis));
+        }
+        bench.now = Instant::ORIGIN + Duration::from_millis(at);
+        let free = bench.set(free);
+        let has_its_turn = bench.with(|lock, effects| lock.has_its_turn(free, effects));
+        assert_eq!(has_its_turn, has, "{numbers:?} {within} {told:?} {free:?} {at}");
+    }
+}
+
+#[test]
 fn a_lost_round_of_a_fair_lock_ends_early_only_if_a_quorum_may_grant_the_next_one() {
     // Masters that refuse, that grant, and on which the key is free then.
     for (refuse, grant, free, ends) in [

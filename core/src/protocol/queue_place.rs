@@ -30,7 +30,7 @@ impl QueuePlace {
     /// free, if its waiter is notified. Longer: a client far away, or one that has died, leaves the
     /// lock idle for longer. Shorter: a client that is as far away only gets the lock if it asks
     /// while it is free.
-    const LONGEST_TURN: Duration = Duration::from_millis(200);
+    pub(crate) const LONGEST_TURN: Duration = Duration::from_millis(200);
 
     /// The shortest one, also for a waiter that has yet to time its masters' answers. Longer: a
     /// client that has died costs more. Shorter: a busy machine lets a process wait for as long.

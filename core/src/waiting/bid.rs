@@ -286,7 +286,7 @@ impl Bid {
             waited: self.wishes(lock, now),
             insists: self.insists(),
             only_marks: self.is_beside(),
-            in_turn: lock.has_its_turn(self.masters.free(), effects.config.quorum),
+            in_turn: lock.has_its_turn(self.masters.free(), effects),
         };
         lock.attempt(attempt, effects)?;
         if lock.queue_place().is_some() {

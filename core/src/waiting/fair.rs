@@ -49,7 +49,8 @@ impl Bid {
             if lock.keeps_its_place(outstanding, quorum) && !self.meets_sharers(lock) {
                 lock.agree_on_number(effects);
                 // The place's life may have begun when the round did.
-                self.renews_at = Some(effects.now.max(since + QueuePlace::RENEWED_EACH));
+                let due = effects.now.max(since + QueuePlace::RENEWED_EACH);
+                self.renews_at = Some(lock.renews_in_turn_at().map_or(due, |in_turn| due.min(in_turn)));
                 self.ask_if_free(lock, effects);
             } else {
                 self.leave_queue(lock, effects);
@@ -95,6 +96,7 @@ impl Bid {
             lock.stay_on(self.masters.free(), effects);
             self.renews_at = Some(renews_all_at);
         } else if lock.keeps_its_place(0, effects.config.quorum) {
+            lock.end_turn();
             self.keep_place(lock, effects);
         } else {
             self.leave_queue(lock, effects);
@@ -130,9 +132,9 @@ impl Bid {
     ) {
         if lock.queue_place().is_some_and(|own| own.to_hex() == place) {
             // If too few masters tell it, it keeps its place at its head where one did.
-            lock.told_of_turn(master);
-            let turn_ends = lock.turn_ends(effects.now);
-            self.renews_at = self.renews_at.map(|at| turn_ends.map_or(at, |ends| at.min(ends)));
+            lock.told_of_turn(master, effects.now);
+            let in_turn = lock.renews_in_turn_at();
+            self.renews_at = self.renews_at.map(|at| in_turn.map_or(at, |in_turn| at.min(in_turn)));
             self.become_free(master, lock, effects);
         }
     }

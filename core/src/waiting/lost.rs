@@ -82,7 +82,7 @@ impl Bid {
             listens: false,
         });
         self.plan_next_attempt(lock, effects);
-        if goes_on && lock.is_fair() {
+        if goes_on && !lost.is_last && lock.is_fair() {
             self.lost_in_queue(lost.since, lost.was_granted, lock, effects);
         }
         self.conclude(lock, effects);

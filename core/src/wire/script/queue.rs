@@ -8,9 +8,9 @@
 //!
 //! # Turns
 //!
-//! A master grants the lock to the first place only, so that place keeps all others waiting. Its
-//! waiter may be dead, or far away. So when its turn comes, its key lives for no longer than the
-//! turn, until the waiter asks again. Then it has its former number again.
+//! Of the requests with a place only that of the first one is granted, so that place keeps all
+//! others waiting. Its waiter may be dead, or far away. So when its turn comes, its key lives for
+//! no longer than the turn, until the waiter renews it. Then it has its former number again.
 //!
 //! Before Redis 7.2 a connection is only notified of keys that a script *named*, so a waiter cannot
 //! watch the places before its own. It watches its own place: setting that key's expiry tells it of

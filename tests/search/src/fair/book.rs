@@ -166,6 +166,7 @@ impl Life {
             is_settled: sought.is_settled(),
             is_held: sought.is_held(),
             waits: sought.waits(),
+            renews: sought.renews(),
             keeps_its_place: sought.keeps_its_place(&rules.config),
             has_timer: sought.deadline().is_some(),
             attempts: small(sought.attempts().into()),
@@ -217,6 +218,8 @@ pub(super) struct Facts {
     pub(super) is_held: bool,
     /// Whether it is between two attempts.
     pub(super) waits: bool,
+    /// Whether its timer renews its place.
+    pub(super) renews: bool,
     pub(super) keeps_its_place: bool,
     pub(super) has_timer: bool,
     pub(super) attempts: u8,

@@ -215,7 +215,7 @@ pub(super) fn executed(link: &Link) -> usize {
 /// and closes a lost round at any time.
 fn may_wake(fair: &Fair, seat: &Seat, facts: Facts) -> bool {
     let is_in_time = facts.place == 0 || facts.keeps_its_place || !fair.patient;
-    facts.has_timer && !facts.is_held && (!facts.waits || seat.renewals < fair.renewals && is_in_time)
+    facts.has_timer && !facts.is_held && (!facts.renews || seat.renewals < fair.renewals && is_in_time)
 }
 
 /// Whether no client knows a lock any more: its waiter is gone, or makes another attempt.

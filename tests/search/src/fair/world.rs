@@ -145,7 +145,7 @@ impl World {
             }
             Step::Wake { waiter } => {
                 let seat = state.seat_mut(waiter);
-                seat.renewals += u8::from(self.book.facts(seat.node).waits);
+                seat.renewals += u8::from(self.book.facts(seat.node).renews);
                 self.tell(state, waiter, Input::Wake)
             }
             Step::Tell { waiter, master } => {
