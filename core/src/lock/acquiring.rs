@@ -108,7 +108,7 @@ impl Trying {
                 Assigner::Common | Assigner::Another | Assigner::Beside(_) => MasterSet::EMPTY,
             },
             rest_at: attempt.first.map(|(_, rest_at)| rest_at),
-            place_due: cx.turn_ends(),
+            place_due: cx.place_due_in_turn(),
             // One master does not know enough for the caller's error.
             yields: attempt.assigner == Assigner::Common
                 && (attempt.settles || cx.base.may_try_again() && !cx.base.is_last_in_time(cx.effects)),

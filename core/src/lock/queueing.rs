@@ -77,6 +77,11 @@ impl Queueing {
         self.in_turn = in_turn.then_some(round);
     }
 
+    /// Whether the last attempt was made in turn, without the place.
+    fn is_in_turn(&self) -> bool {
+        self.in_turn.is_some()
+    }
+
     /// No other caller of this process goes on with the place.
     pub(crate) fn end(mut self: Box<Self>, effects: &mut Effects<'_>) {
         if let Some((request, reached)) = self.left.take() {
@@ -328,7 +333,7 @@ impl Lock {
 
     /// Whether its last attempt was made in turn.
     pub(crate) fn asked_in_turn(&self) -> bool {
-        self.base.queueing.as_ref().is_some_and(|queueing| queueing.in_turn.is_some())
+        self.base.queueing.as_deref().is_some_and(Queueing::is_in_turn)
     }
 
     /// When to renew the place at the latest, if a master has told it of its turn, so that the
@@ -353,7 +358,7 @@ impl Context<'_, '_> {
 
     /// Whether the present attempt is made in turn.
     pub(super) fn asks_in_turn(&self) -> bool {
-        self.base.queueing.as_ref().is_some_and(|queueing| queueing.in_turn.is_some())
+        self.base.queueing.as_deref().is_some_and(Queueing::is_in_turn)
     }
 
     /// The number for the place on masters that do not have it yet.
@@ -373,8 +378,8 @@ impl Context<'_, '_> {
 
     /// When an attempt in turn that is not decided by then must renew the place: a quarter of the
     /// turn, which is a round, is left for that.
-    pub(super) fn turn_ends(&self) -> Option<Instant> {
-        let queueing = self.base.queueing.as_ref().filter(|queueing| queueing.in_turn.is_some())?;
+    pub(super) fn place_due_in_turn(&self) -> Option<Instant> {
+        let queueing = self.base.queueing.as_deref().filter(|queueing| queueing.is_in_turn())?;
         Some(queueing.told_at + queueing.turn? * 3 / 4)
     }
 
